@@ -1,0 +1,2 @@
+//! noref: the program.
+fn main() {}
