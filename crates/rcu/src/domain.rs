@@ -32,6 +32,8 @@ struct State {
     readers: Vec<Arc<Slot>>,
     /// Oldest first; the epochs never decrease.
     retired: VecDeque<Retired>,
+    /// What was retired up to this epoch may be dropped, whoever goes online now.
+    passed: u64,
 }
 
 struct Retired {
@@ -49,7 +51,7 @@ impl Domain {
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             epoch: OwnLine(AtomicU64::new(OFFLINE + 1)),
-            state: Mutex::new(State { readers: Vec::new(), retired: VecDeque::new() }),
+            state: Mutex::new(State { readers: Vec::new(), retired: VecDeque::new(), passed: OFFLINE }),
         })
     }
 
@@ -79,11 +81,12 @@ impl Domain {
     pub fn reclaim(&self) -> usize {
         let mut state = lock(&self.state);
         let Some(newest) = state.retired.back() else { return 0 };
-        if newest.epoch > self.epoch.0.load(Ordering::Relaxed) {
-            self.advance();
+        let mut epoch = self.epoch.0.load(Ordering::Relaxed);
+        if newest.epoch > epoch {
+            epoch = self.advance();
         }
-        let reached = state.reached();
-        let free = state.retired.partition_point(|retired| retired.epoch <= reached);
+        let passed = state.pass(epoch);
+        let free = state.retired.partition_point(|retired| retired.epoch <= passed);
         let free: Vec<Retired> = state.retired.drain(..free).collect();
         // Destructors may retire more, or take locks of their own.
         drop(state);
@@ -101,7 +104,7 @@ impl Domain {
             self.advance()
         };
         let mut round = 0;
-        while lock(&self.state).reached() < target {
+        while lock(&self.state).pass(target) < target {
             wait(round);
             round += 1;
         }
@@ -151,11 +154,15 @@ impl fmt::Debug for Domain {
 }
 
 impl State {
-    /// The epoch that every online reader has announced.
-    fn reached(&self) -> u64 {
+    /// Looks how far the readers are on their way to `epoch`, the current one or one before.
+    fn pass(&mut self, epoch: u64) -> u64 {
         // Pairs with the fence of `Slot::go_online`.
         fence(Ordering::SeqCst);
-        self.readers.iter().filter_map(|slot| slot.announced()).min().unwrap_or(u64::MAX)
+        let reached = self.readers.iter().filter_map(|slot| slot.announced()).fold(epoch, u64::min);
+        // A reader may go online with an epoch that it loaded long ago: it sees nothing of what was
+        // retired up to here all the same.
+        self.passed = self.passed.max(reached);
+        self.passed
     }
 }
 
