@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
-use std::ptr;
 use std::sync::Arc;
 
 use crate::domain::{Domain, Slot};
@@ -17,13 +16,12 @@ pub struct Reader {
     domain: Arc<Domain>,
     slot: Arc<Slot>,
     online: bool,
-    /// Not `Sync`.
-    _worker: PhantomData<Cell<()>>,
+    _not_sync: Cell<()>,
 }
 
 impl Reader {
     pub(crate) fn new(domain: Arc<Domain>, slot: Arc<Slot>) -> Self {
-        Self { domain, slot, online: false, _worker: PhantomData }
+        Self { domain, slot, online: false, _not_sync: Cell::new(()) }
     }
 
     /// Runs `f`, in which published values may be borrowed through the guard.
@@ -35,7 +33,7 @@ impl Reader {
         let stay_online = self.online;
         self.online();
         let burst = Burst { reader: self, stay_online };
-        f(&Guard { domain: &burst.reader.domain, _brand: PhantomData, _thread: PhantomData })
+        f(&Guard { domain: Arc::as_ptr(&burst.reader.domain), _brand: PhantomData })
     }
 
     /// Joins the readers that memory waits for. Does nothing if online already.
@@ -101,16 +99,16 @@ impl Drop for Burst<'_> {
 ///
 /// `'g` belongs to one burst alone (it is invariant), and the guard to one thread.
 pub struct Guard<'g> {
-    domain: &'g Domain,
+    /// Only compared; as a pointer it keeps the guard to its thread.
+    domain: *const Domain,
     _brand: PhantomData<fn(&'g ()) -> &'g ()>,
-    _thread: PhantomData<*const ()>,
 }
 
 impl Guard<'_> {
     /// The address of the domain that this guard is good for.
     #[inline]
     pub(crate) fn domain(&self) -> *const Domain {
-        ptr::from_ref(self.domain)
+        self.domain
     }
 }
 

@@ -1,0 +1,11 @@
+use rcu::{Domain, Rcu};
+
+fn main() {
+    let domain = Domain::new();
+    let route = Rcu::new(&domain, 1u64);
+    let mut reader = domain.reader();
+    reader.burst(|guard| {
+        let borrowed = route.load(guard);
+        std::thread::spawn(move || println!("{borrowed}"));
+    });
+}
