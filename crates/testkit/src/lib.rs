@@ -1,1 +1,37 @@
-//! To be written.
+//! What tests share: frames built layer by layer, captures, the comparison with Linux's own answers, and seeded damage.
+//!
+//! This crate is for tests only. What it cannot do (a file that is missing, a capture that is cut) it says by panicking with the path,
+//! which is what a test wants.
+#![forbid(unsafe_code)]
+
+pub mod addr;
+pub mod capture;
+pub mod differences;
+pub mod frame;
+pub mod golden;
+pub mod mask;
+pub mod mutate;
+pub mod replay;
+pub mod rng;
+
+use std::path::PathBuf;
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).map(PathBuf::from).unwrap_or(here)
+}
+
+/// The directory of data that stands beside the repository: `NOREF_SHARED`, else `../shared`. None when it is missing and this is no run of
+/// the continuous integration, where it must be there.
+///
+/// # Panics
+/// When it is missing and `CI` is set.
+pub fn shared() -> Option<PathBuf> {
+    let dir = std::env::var_os("NOREF_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
+    if dir.is_dir() {
+        return Some(dir);
+    }
+    assert!(std::env::var_os("CI").is_none(), "{} is missing: set NOREF_SHARED to the directory that holds captures/", dir.display());
+    None
+}

@@ -1,0 +1,135 @@
+//! Where noref differs from Linux on purpose: `tests/differences.toml`, data beside the golden cases.
+
+use crate::golden::Comparison;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// The whole list.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Differences {
+    /// What differs on purpose.
+    #[serde(default, rename = "difference")]
+    pub listed: Vec<Listed>,
+    /// Cases that need what is not built yet; they are run and reported, and may differ anywhere.
+    #[serde(default)]
+    pub not_yet: Vec<NotYet>,
+}
+
+/// Frames of one case that differ for one reason.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listed {
+    /// Group and case.
+    pub case: String,
+    /// The frames' numbers.
+    pub frames: Vec<u64>,
+    /// What noref does instead, and why.
+    pub reason: String,
+    /// The section that noref follows where Linux does not, as in `RFC 8986 §4.5`.
+    pub rfc: String,
+}
+
+/// Cases whose time has not come.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NotYet {
+    /// `group/*` or `group/case`.
+    pub cases: String,
+    /// What is missing.
+    pub missing: String,
+}
+
+/// How a comparison stands against the list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judgement {
+    /// Frames that are as Linux.
+    pub equal: usize,
+    /// Frames that differ and are listed.
+    pub listed: usize,
+    /// Frames that differ and are not listed.
+    pub unlisted: Vec<u64>,
+    /// Frames that are listed and do not differ.
+    pub stale: Vec<u64>,
+}
+
+impl Differences {
+    /// Reads the list.
+    ///
+    /// # Panics
+    /// When the file is missing or is not such a list.
+    pub fn read(file: &Path) -> Differences {
+        let text = fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+    }
+
+    /// What a case still waits for, if it does.
+    pub fn not_yet(&self, case: &str) -> Option<&NotYet> {
+        self.not_yet.iter().find(|entry| match entry.cases.strip_suffix('*') {
+            Some(prefix) => case.starts_with(prefix),
+            None => entry.cases == case,
+        })
+    }
+
+    /// Holds a comparison against the list.
+    pub fn judge(&self, comparison: &Comparison) -> Judgement {
+        let listed: BTreeSet<u64> =
+            self.listed.iter().filter(|row| row.case == comparison.case).flat_map(|row| row.frames.iter().copied()).collect();
+        let different: BTreeSet<u64> = comparison.different.iter().map(|difference| difference.number).collect();
+        Judgement {
+            equal: comparison.frames.saturating_sub(different.len()),
+            listed: listed.iter().filter(|number| different.contains(number)).count(),
+            unlisted: different.iter().copied().filter(|number| !listed.contains(number)).collect(),
+            stale: listed.iter().copied().filter(|number| !different.contains(number)).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::golden::Case;
+    use crate::replay::Scratch;
+    use crate::root;
+
+    const LIST: &str = r#"
+        [[difference]]
+        case = "srv6_end/End"
+        frames = [0, 2]
+        reason = "shown here"
+        rfc = "RFC 8986 §4.1"
+
+        [[not_yet]]
+        cases = "vxlan/*"
+        missing = "tunnels"
+    "#;
+
+    #[test]
+    fn a_difference_must_be_listed_and_a_listed_one_must_differ() {
+        let list: Differences = toml::from_str(LIST).unwrap();
+        let case = Case::all(&root().join("tests/golden")).into_iter().find(|case| case.name == "srv6_end/End").unwrap();
+        let judgement = list.judge(&case.compare(Scratch::new().path()));
+        assert_eq!((judgement.listed, judgement.stale), (1, vec![2]));
+        assert!(judgement.unlisted.contains(&1) && !judgement.unlisted.contains(&0));
+    }
+
+    #[test]
+    fn a_star_stands_for_every_case_of_a_group() {
+        let list: Differences = toml::from_str(LIST).unwrap();
+        assert!(list.not_yet("vxlan/v4_default").is_some());
+        assert!(list.not_yet("srv6_end/End").is_none());
+    }
+
+    #[test]
+    fn the_list_names_cases_and_frames_that_exist() {
+        let cases = Case::all(&root().join("tests/golden"));
+        for row in Differences::read(&root().join("tests/differences.toml")).listed {
+            let case = cases.iter().find(|case| case.name == row.case).unwrap_or_else(|| panic!("no case {}", row.case));
+            for number in row.frames {
+                assert!(case.frames.iter().any(|line| line.number == number), "{} has no frame {number}", row.case);
+            }
+        }
+    }
+}

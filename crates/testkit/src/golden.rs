@@ -1,0 +1,210 @@
+//! The comparison with Linux: a case is a router and frames for it, with what Linux put out (tests/golden/README.md has the layout).
+
+use crate::capture;
+use crate::mask::Mask;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The ports every case has.
+pub const PORTS: &[&str] = &["e0", "e1", "e2", "e3"];
+
+/// Frame *i* of a case is stamped *i* times this.
+pub const SPACING: Duration = Duration::from_millis(4);
+
+/// One router and the frames sent to it.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Group and case, as in `srv6_end/End_DX4`.
+    pub name: String,
+    dir: PathBuf,
+    /// A line for each frame.
+    pub frames: Vec<Line>,
+}
+
+/// What frames.tsv says of one frame.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// The frame's number; it gives the time stamp.
+    pub number: u64,
+    /// What the frame is.
+    pub label: String,
+}
+
+/// What came out, by the number of the frame that caused it: port and masked bytes, sorted.
+type Answers = BTreeMap<u64, Vec<(String, Vec<u8>)>>;
+
+impl Case {
+    /// Every case under `root`, sorted by name.
+    ///
+    /// # Panics
+    /// When `root` is no directory of cases.
+    pub fn all(root: &Path) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for group in directories(root) {
+            for dir in directories(&group) {
+                let name = format!("{}/{}", file_name(&group), file_name(&dir));
+                cases.push(Case { name, frames: lines(&dir.join("frames.tsv")), dir });
+            }
+        }
+        assert!(!cases.is_empty(), "{}: no cases", root.display());
+        cases
+    }
+
+    /// The first part of the name.
+    pub fn group(&self) -> &str {
+        self.name.split('/').next().unwrap_or_default()
+    }
+
+    /// The router's configuration.
+    pub fn network(&self) -> PathBuf {
+        self.dir.join("network.ip")
+    }
+
+    /// The captures that go in: port and file, sorted by port.
+    pub fn inputs(&self) -> Vec<(String, PathBuf)> {
+        port_files(&self.dir, "in-")
+    }
+
+    /// The frames that go in, without their ports and times.
+    pub fn input_frames(&self) -> Vec<Vec<u8>> {
+        self.inputs().iter().flat_map(|(_, file)| capture::read(file)).map(|record| record.bytes).collect()
+    }
+
+    /// Compares what a router wrote to `tx`, one capture a port, with what Linux did.
+    pub fn compare(&self, tx: &Path) -> Comparison {
+        let mask = Mask::of_group(self.group());
+        let mut linux = answers(port_files(&self.dir, "out-"), mask);
+        let mut noref = answers(port_files(tx, ""), mask);
+        let mut different = Vec::new();
+        for line in &self.frames {
+            let (linux, noref) = (linux.remove(&line.number).unwrap_or_default(), noref.remove(&line.number).unwrap_or_default());
+            if linux != noref {
+                different.push(Difference { number: line.number, label: line.label.clone(), linux, noref });
+            }
+        }
+        // Linux's own stray packets are of no case's making; ours would be sent at a time when nothing came in.
+        let stray = noref.into_iter().map(|(number, noref)| Difference { number, label: "no such frame".into(), linux: Vec::new(), noref });
+        different.extend(stray);
+        Comparison { case: self.name.clone(), frames: self.frames.len(), different }
+    }
+}
+
+/// How a case went.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// The case's name.
+    pub case: String,
+    /// Frames compared.
+    pub frames: usize,
+    /// Those that caused something else than with Linux.
+    pub different: Vec<Difference>,
+}
+
+/// One frame that caused something else than with Linux.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// The frame's number.
+    pub number: u64,
+    /// What the frame is.
+    pub label: String,
+    linux: Vec<(String, Vec<u8>)>,
+    noref: Vec<(String, Vec<u8>)>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let summary = |out: &[(String, Vec<u8>)]| match out {
+            [] => "nothing".to_owned(),
+            out => out.iter().map(|(port, bytes)| format!("{port}: {} bytes", bytes.len())).collect::<Vec<_>>().join(", "),
+        };
+        write!(f, "frame {} ({}): Linux sends {}; noref {}", self.number, self.label, summary(&self.linux), summary(&self.noref))?;
+        for ((port, linux), (other, noref)) in self.linux.iter().zip(&self.noref) {
+            let at = linux.iter().zip(noref).position(|(a, b)| a != b).unwrap_or(linux.len().min(noref.len()));
+            if port == other && linux != noref {
+                let piece = |bytes: &[u8]| bytes[at..].iter().take(16).map(|byte| format!("{byte:02x}")).collect::<String>();
+                write!(f, "\n    {port}, from byte {at}: Linux {} noref {}", piece(linux), piece(noref))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn answers(files: Vec<(String, PathBuf)>, mask: Mask) -> Answers {
+    let mut answers = Answers::new();
+    for (port, file) in files {
+        for mut record in capture::read(&file) {
+            mask.apply(&mut record.bytes);
+            let number = (record.time.as_micros() / SPACING.as_micros()) as u64;
+            answers.entry(number).or_default().push((port.clone(), record.bytes));
+        }
+    }
+    answers.values_mut().for_each(|out| out.sort());
+    answers
+}
+
+fn lines(file: &Path) -> Vec<Line> {
+    let text = fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    let line = |line: &str| {
+        let mut columns = line.split('\t');
+        let number = columns.next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{}: {line}", file.display()));
+        Line { number, label: columns.nth(1).unwrap_or_default().to_owned() }
+    };
+    text.lines().skip(1).filter(|text| !text.is_empty()).map(line).collect()
+}
+
+/// The files `<prefix>PORT.pcap` in a directory, with their ports.
+fn port_files(dir: &Path, prefix: &str) -> Vec<(String, PathBuf)> {
+    let entries = entries(dir).into_iter().filter_map(|path| {
+        let port = file_name(&path).strip_prefix(prefix)?.strip_suffix(".pcap")?.to_owned();
+        Some((port, path))
+    });
+    entries.collect()
+}
+
+fn directories(dir: &Path) -> Vec<PathBuf> {
+    entries(dir).into_iter().filter(|path| path.is_dir()).collect()
+}
+
+/// What is in a directory, sorted.
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap_or_else(|e| panic!("{}: {e}", dir.display())).path()).collect();
+    paths.sort();
+    paths
+}
+
+fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::Scratch;
+    use crate::root;
+
+    #[test]
+    fn every_frame_that_goes_in_has_a_line() {
+        for case in Case::all(&root().join("tests/golden")) {
+            let times = case.inputs().iter().flat_map(|(_, file)| capture::read(file)).map(|record| record.time).collect::<Vec<_>>();
+            let mut numbers: Vec<_> = times.iter().map(|time| (time.as_micros() / SPACING.as_micros()) as u64).collect();
+            numbers.sort();
+            let lines: Vec<_> = case.frames.iter().map(|line| line.number).collect();
+            assert_eq!(numbers, lines, "{}", case.name);
+        }
+    }
+
+    #[test]
+    fn a_router_that_sends_nothing_differs_exactly_where_linux_sends() {
+        let cases = Case::all(&root().join("tests/golden"));
+        let case = cases.iter().find(|case| case.name == "srv6_end/End").unwrap();
+        let comparison = case.compare(Scratch::new().path());
+        assert_eq!(comparison.frames, case.frames.len());
+        assert!(comparison.different.iter().all(|difference| !difference.linux.is_empty()));
+        assert!(comparison.different.iter().any(|difference| difference.label == "SL2->1"));
+        assert!(comparison.different.iter().all(|difference| difference.label != "no SRH"));
+    }
+}
