@@ -1,6 +1,18 @@
-//! Packet buffers, and ports that receive and send them.
+//! Packet buffers, and ports that receive and send them: frames in memory, captures, and wrappers that record or spoil what passes through another
+//! port.
 #![forbid(unsafe_code)]
 
 mod buf;
+pub mod capture;
+mod fault;
+mod memory;
+mod port;
+mod record;
+mod time;
 
 pub use buf::{Buf, HEADROOM, Pool};
+pub use fault::{FaultInjector, Faults};
+pub use memory::{MemoryPort, Sent};
+pub use port::{Counters, Link, Port, Received};
+pub use record::Recorder;
+pub use time::Time;
