@@ -1,99 +1,73 @@
-//! Captures as tests need them: whole, in memory, Ethernet, classic pcap with micro- or nanoseconds.
+//! Captures as tests need them: whole and in memory, through the readers and writers of `port`.
 
-use std::fs;
+use port::capture::{Reader, Writer};
+use port::{Pool, Time};
+use std::fs::File;
+use std::io::BufWriter;
 use std::path::Path;
-use std::time::Duration;
 
-const MICROSECONDS: u32 = 0xa1b2_c3d4;
-const NANOSECONDS: u32 = 0xa1b2_3c4d;
-const ETHERNET: u32 = 1;
-const SNAP_LEN: u32 = 262_144;
-
-/// One captured frame.
+/// One captured packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// When it was seen, since the epoch.
-    pub time: Duration,
-    /// Its bytes, from the destination address on.
+    /// When it was seen.
+    pub time: Time,
+    /// Its bytes: from the Ethernet or, in a raw capture, the IP header on.
     pub bytes: Vec<u8>,
 }
 
-/// The records of a classic pcap file in either byte order; an empty file holds none.
+/// The packets of a capture in any format that `port` reads.
 ///
 /// # Panics
-/// When the file cannot be read, is no pcap, or breaks off within a record.
+/// When the file cannot be read to its end.
 pub fn read(path: &Path) -> Vec<Record> {
-    let bytes = fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    parse(&bytes).unwrap_or_else(|| panic!("{}: not a whole pcap file", path.display()))
+    let (records, broken) = read_as_far_as_it_goes(path);
+    assert!(broken.is_none(), "{}: {}", path.display(), broken.unwrap_or_default());
+    records
 }
 
-fn parse(file: &[u8]) -> Option<Vec<Record>> {
-    let magic: [u8; 4] = file.get(..4)?.try_into().ok()?;
-    let (number, unit): (fn([u8; 4]) -> u32, u32) = match (u32::from_le_bytes(magic), u32::from_be_bytes(magic)) {
-        (MICROSECONDS, _) => (u32::from_le_bytes, 1000),
-        (NANOSECONDS, _) => (u32::from_le_bytes, 1),
-        (_, MICROSECONDS) => (u32::from_be_bytes, 1000),
-        (_, NANOSECONDS) => (u32::from_be_bytes, 1),
-        _ => return None,
-    };
-    let mut rest = file.get(24..)?;
+/// The packets of a capture up to where it breaks off or is refused, and why.
+pub fn read_as_far_as_it_goes(path: &Path) -> (Vec<Record>, Option<String>) {
+    let mut pool = Pool::default();
     let mut records = Vec::new();
-    while !rest.is_empty() {
-        let field = |at: usize| Some(number(rest.get(at..at + 4)?.try_into().ok()?));
-        let end = 16 + field(8)? as usize;
-        let time = Duration::new(field(0)?.into(), field(4)?.checked_mul(unit)?);
-        records.push(Record { time, bytes: rest.get(16..end)?.to_vec() });
-        rest = &rest[end..];
-    }
-    Some(records)
+    let mut read = || {
+        let mut reader = Reader::open(path)?;
+        while let Some(packet) = reader.next(&mut pool)? {
+            records.push(Record { time: packet.time, bytes: packet.buf.to_vec() });
+            pool.give(packet.buf);
+        }
+        Ok::<_, port::capture::CaptureError>(())
+    };
+    let broken = read().err().map(|error| error.to_string());
+    (records, broken)
 }
 
-/// Writes records as a little-endian pcap with microseconds, link type Ethernet.
+/// Writes Ethernet frames as a capture.
 ///
 /// # Panics
 /// When the file cannot be written.
 pub fn write(path: &Path, records: &[Record]) {
-    let mut file = Vec::new();
-    let mut number = |n: u32| file.extend_from_slice(&n.to_le_bytes());
-    number(MICROSECONDS);
-    number(4 << 16 | 2);
-    number(0);
-    number(0);
-    number(SNAP_LEN);
-    number(ETHERNET);
-    for record in records {
-        let len = record.bytes.len() as u32;
-        for n in [record.time.as_secs() as u32, record.time.subsec_micros(), len, len] {
-            file.extend_from_slice(&n.to_le_bytes());
+    let write = || {
+        let mut writer = Writer::new(BufWriter::new(File::create(path)?))?;
+        for record in records {
+            writer.write(record.time, &record.bytes)?;
         }
-        file.extend_from_slice(&record.bytes);
-    }
-    fs::write(path, file).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        writer.flush()
+    };
+    write().unwrap_or_else(|e| panic!("{}: {e}", path.display()));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replay::Scratch;
 
     #[test]
     fn what_is_written_reads_back() {
-        let path = std::env::temp_dir().join(format!("noref-capture-{}.pcap", std::process::id()));
-        let records = [
-            Record { time: Duration::from_micros(4000), bytes: vec![1, 2, 3] },
-            Record { time: Duration::from_micros(1_000_000_008_000), bytes: vec![] },
-        ];
+        let scratch = Scratch::new();
+        let path = scratch.path().join("written.pcap");
+        let records =
+            [Record { time: Time(4_000_000), bytes: vec![1; 60] }, Record { time: Time(1_000_000_008_000), bytes: vec![2; 1514] }];
         write(&path, &records);
         assert_eq!(read(&path), records);
-        fs::remove_file(&path).unwrap();
-    }
-
-    #[test]
-    fn a_record_that_breaks_off_is_noticed() {
-        assert_eq!(parse(&[0xd4, 0xc3, 0xb2, 0xa1]), None);
-        let mut file = vec![0xd4, 0xc3, 0xb2, 0xa1];
-        file.resize(24, 0);
-        assert_eq!(parse(&file), Some(vec![]));
-        file.resize(30, 0);
-        assert_eq!(parse(&file), None);
     }
 }

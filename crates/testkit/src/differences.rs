@@ -55,6 +55,13 @@ pub struct Judgement {
     pub stale: Vec<u64>,
 }
 
+impl Judgement {
+    /// True when every frame is as Linux or listed, and none is listed without need.
+    pub fn is_good(&self) -> bool {
+        self.unlisted.is_empty() && self.stale.is_empty()
+    }
+}
+
 impl Differences {
     /// Reads the list.
     ///
