@@ -1,8 +1,30 @@
 //! Routes: tables, rules, nexthops, neighbours; one answer to "where does this packet go".
+//!
+//! Workers read a [`Network`] under an RCU guard; one [`Editor`] changes it.
 #![forbid(unsafe_code)]
 
+mod address;
+mod addresses;
 mod drop_reason;
+mod dst;
+mod error;
+mod fib;
 mod ids;
+mod link;
+mod neighbour;
+mod network;
+mod rib;
+mod settings;
+mod source;
 
+pub use address::{Address, Prefix};
 pub use drop_reason::DropReason;
+pub use dst::{Dst, DstRef, Encap, Kind, Nexthop};
+pub use error::ConfigError;
+pub use fib::{Action, Answer, Fib, Flow, RouteRefs, Rule, Scratch, Table};
 pub use ids::{IfIndex, PolicyId, SidId, TableId};
+pub use link::{Address4, Address6, Conf4, Conf6, Link, LinkKind, Links};
+pub use neighbour::{Neighbour, NeighbourState, Neighbours};
+pub use network::{AddrSpec, Editor, Family, HopSpec, LinkChange, Network, RouteSpec};
+pub use rib::{Effect, Hop, Put, RouteEntry};
+pub use settings::Settings;

@@ -1,0 +1,273 @@
+//! Forwarding tables and the rules that choose among them, as workers read them.
+
+use std::sync::Arc;
+
+use rcu::{Domain, Guard, Rcu, Slots};
+
+use crate::{Address, Dst, DstRef, IfIndex, Kind, Prefix, TableId};
+
+/// What a lookup depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow<A> {
+    /// Destination.
+    pub dst: A,
+    /// Source, unspecified when not yet chosen.
+    pub src: A,
+    /// Interface the packet came in by; `lo` for packets that the router makes.
+    pub iif: IfIndex,
+    /// VRF device of the packet's interface, `IfIndex(0)` when it has none.
+    pub vrf: IfIndex,
+    /// Table of that VRF.
+    pub vrf_table: Option<TableId>,
+    /// The interface that a link-scoped destination lies on.
+    pub link: IfIndex,
+}
+
+/// What a lookup found.
+#[derive(Debug)]
+pub struct Answer<'g> {
+    /// The route; of kind [`Kind::NoRoute`] when no table had one.
+    pub dst: DstRef<'g>,
+    /// The table it stands in.
+    pub table: TableId,
+    /// Preference of the rule that led there.
+    pub rule: u32,
+}
+
+/// Whether lookups take references, a setting of each worker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RouteRefs {
+    /// Routes are borrowed.
+    #[default]
+    Noref,
+    /// A reference is taken for each hit and for each miss (on the shared null entry), as Linux without the patches does.
+    Counted,
+}
+
+/// Where a rule sends a lookup.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// To a table.
+    Lookup(TableId),
+    /// To the table of the packet's VRF (`l3mdev`).
+    Vrf,
+}
+
+/// A policy rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rule<A: Address> {
+    /// Preference: lower is asked first.
+    pub pref: u32,
+    /// Source addresses it is for.
+    pub from: Option<Prefix<A>>,
+    /// Destination addresses it is for.
+    pub to: Option<Prefix<A>>,
+    /// Interface it is for.
+    pub iif: Option<IfIndex>,
+    /// Where it sends.
+    pub action: Action,
+}
+
+impl<A: Address> Rule<A> {
+    /// A rule for every packet.
+    pub fn all(pref: u32, action: Action) -> Rule<A> {
+        Rule { pref, from: None, to: None, iif: None, action }
+    }
+
+    /// True when the rule is for packets of this flow.
+    #[inline]
+    pub fn matches(&self, flow: &Flow<A>) -> bool {
+        self.from.is_none_or(|from| from.contains(flow.src))
+            && self.to.is_none_or(|to| to.contains(flow.dst))
+            && self.iif.is_none_or(|iif| iif == flow.iif || iif == flow.vrf)
+    }
+}
+
+/// Routes to link-scoped prefixes, which stand once for each interface: longest first.
+type Scoped<A> = Vec<(Prefix<A>, IfIndex, u32)>;
+
+/// One forwarding table.
+pub struct Table<A: Address> {
+    pub(crate) id: TableId,
+    pub(crate) lpm: lpm::Lpm<A::Key>,
+    pub(crate) scoped: Rcu<Scoped<A>>,
+}
+
+impl<A: Address> Table<A> {
+    pub(crate) fn new(domain: &Arc<Domain>, id: TableId) -> Table<A> {
+        Table { id, lpm: lpm::Lpm::new(domain), scoped: Rcu::new(domain, Scoped::new()) }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> TableId {
+        self.id
+    }
+}
+
+type RuleTable<A> = (Rule<A>, Option<Arc<Table<A>>>);
+
+/// Rules and tables as of one moment.
+pub(crate) struct Policy<A: Address> {
+    /// In the order in which they are asked; the table is that of the action, if it exists.
+    pub(crate) rules: Vec<RuleTable<A>>,
+    /// All tables, by number.
+    pub(crate) tables: Vec<Arc<Table<A>>>,
+}
+
+impl<A: Address> Policy<A> {
+    fn table(&self, id: TableId) -> Option<&Table<A>> {
+        let at = self.tables.binary_search_by_key(&id, |table| table.id).ok()?;
+        Some(&self.tables[at])
+    }
+}
+
+/// Forwarding information of one address family.
+pub struct Fib<A: Address> {
+    pub(crate) dsts: Slots<Dst>,
+    pub(crate) null: u32,
+    pub(crate) policy: Rcu<Policy<A>>,
+}
+
+impl<A: Address> Fib<A> {
+    pub(crate) fn new(domain: &Arc<Domain>) -> Fib<A> {
+        let dsts = Slots::new(domain);
+        let null = dsts.insert(Arc::new(Dst::special(Kind::NoRoute)));
+        Fib { dsts, null, policy: Rcu::new(domain, Policy { rules: Vec::new(), tables: Vec::new() }) }
+    }
+
+    /// Asks the rules, in order, for a route.
+    pub fn lookup<'g>(&self, guard: &Guard<'g>, flow: &Flow<A>, refs: RouteRefs) -> Answer<'g> {
+        let policy = self.policy.load(guard);
+        for (rule, table) in &policy.rules {
+            if !rule.matches(flow) {
+                continue;
+            }
+            let table = match rule.action {
+                Action::Lookup(_) => table.as_deref(),
+                Action::Vrf => flow.vrf_table.and_then(|id| policy.table(id)),
+            };
+            let Some(table) = table else { continue };
+            if let Some(dst) = self.lookup_in(guard, table, flow, refs) {
+                return Answer { dst, table: table.id, rule: rule.pref };
+            }
+        }
+        Answer { dst: self.null(guard, refs), table: TableId(0), rule: 0 }
+    }
+
+    /// Asks one table only, for which there need be no rule. None when the table does not exist.
+    pub fn lookup_table<'g>(&self, guard: &Guard<'g>, id: TableId, flow: &Flow<A>, refs: RouteRefs) -> Option<Answer<'g>> {
+        let table = self.policy.load(guard).table(id)?;
+        let dst = self.lookup_in(guard, table, flow, refs).unwrap_or_else(|| self.null(guard, refs));
+        Some(Answer { dst, table: id, rule: 0 })
+    }
+
+    /// The route in `table`; none when it has none or says `throw`.
+    fn lookup_in<'g>(&self, guard: &Guard<'g>, table: &Table<A>, flow: &Flow<A>, refs: RouteRefs) -> Option<DstRef<'g>> {
+        let id = if flow.dst.is_link_scoped() { self.lookup_scoped(guard, table, flow) } else { table.lpm.lookup(guard, flow.dst.key()) };
+        self.found(guard, id, refs)
+    }
+
+    /// On a link a longer prefix of another interface does not count.
+    fn lookup_scoped(&self, guard: &Guard<'_>, table: &Table<A>, flow: &Flow<A>) -> u32 {
+        let scoped = table.scoped.load(guard);
+        if let Some(route) = scoped.iter().find(|(prefix, dev, _)| *dev == flow.link && prefix.contains(flow.dst)) {
+            return route.2;
+        }
+        let id = table.lpm.lookup(guard, flow.dst.key());
+        let on_link = self.dsts.get(guard, id).is_some_and(|dst| dst.hops().any(|hop| hop.dev == flow.link));
+        if on_link { id } else { 0 }
+    }
+
+    /// The route of a leaf, counted if references are. A leaf of 0 is a miss.
+    #[inline]
+    fn found<'g>(&self, guard: &Guard<'g>, id: u32, refs: RouteRefs) -> Option<DstRef<'g>> {
+        let dst = if id == 0 { None } else { self.dsts.get(guard, id) };
+        match dst {
+            Some(dst) if dst.kind != Kind::Throw => Some(if refs == RouteRefs::Counted { dst.hold() } else { dst }),
+            _ => {
+                if refs == RouteRefs::Counted {
+                    drop(self.null(guard, refs));
+                }
+                None
+            }
+        }
+    }
+
+    /// The null entry that all misses share.
+    fn null<'g>(&self, guard: &Guard<'g>, refs: RouteRefs) -> DstRef<'g> {
+        // The entry is made with the Fib and never removed.
+        let null = self.dsts.get(guard, self.null).unwrap_or_else(|| unreachable!("the null entry exists as long as the Fib"));
+        if refs == RouteRefs::Counted { null.hold() } else { null }
+    }
+
+    /// Bytes of what workers read: tries, not the routes they lead to.
+    pub fn memory(&self, guard: &Guard<'_>) -> usize {
+        self.policy.load(guard).tables.iter().map(|table| table.lpm.memory()).sum()
+    }
+}
+
+/// Lookups of a batch in the common case: every rule is for every packet and names a table.
+impl<A: Address> Fib<A> {
+    /// Looks up the destinations of a batch. `answers` gets one entry a flow.
+    ///
+    /// Equal to [`Fib::lookup`] for each, but the tables are walked for all packets together, so that their cache misses overlap.
+    pub fn lookup_batch<'g>(
+        &self,
+        guard: &Guard<'g>,
+        flows: &[Flow<A>],
+        refs: RouteRefs,
+        scratch: &mut Scratch<A>,
+        answers: &mut Vec<Answer<'g>>,
+    ) {
+        answers.clear();
+        let policy = self.policy.load(guard);
+        let simple = policy.rules.iter().all(|(rule, table)| {
+            rule.from.is_none() && rule.to.is_none() && rule.iif.is_none() && (table.is_some() || rule.action != Action::Vrf)
+        });
+        if !simple || flows.iter().any(|flow| flow.dst.is_link_scoped()) {
+            answers.extend(flows.iter().map(|flow| self.lookup(guard, flow, refs)));
+            return;
+        }
+        scratch.open.clear();
+        scratch.open.extend(0..flows.len() as u32);
+        answers.extend(flows.iter().map(|_| Answer { dst: self.null(guard, RouteRefs::Noref), table: TableId(0), rule: 0 }));
+        for (rule, table) in &policy.rules {
+            let Some(table) = table else { continue };
+            if scratch.open.is_empty() {
+                break;
+            }
+            let Scratch { open, keys, leaves } = scratch;
+            keys.clear();
+            keys.extend(open.iter().map(|&at| flows[at as usize].dst.key()));
+            leaves.resize(keys.len(), 0);
+            table.lpm.lookup_batch(guard, keys, &mut leaves[..]);
+            let mut place = 0;
+            open.retain(|&at| {
+                let leaf = leaves[place];
+                place += 1;
+                let Some(dst) = self.found(guard, leaf, refs) else { return true };
+                answers[at as usize] = Answer { dst, table: table.id, rule: rule.pref };
+                false
+            });
+        }
+        if refs == RouteRefs::Counted {
+            for &at in &scratch.open {
+                answers[at as usize].dst = self.null(guard, refs);
+            }
+        }
+    }
+}
+
+/// Working memory of [`Fib::lookup_batch`], kept by the worker so that no lookup allocates.
+#[derive(Debug)]
+pub struct Scratch<A: Address> {
+    open: Vec<u32>,
+    keys: Vec<A::Key>,
+    leaves: Vec<u32>,
+}
+
+impl<A: Address> Default for Scratch<A> {
+    fn default() -> Scratch<A> {
+        Scratch { open: Vec::new(), keys: Vec::new(), leaves: Vec::new() }
+    }
+}

@@ -1,0 +1,247 @@
+//! Interfaces: ports, the loopback and VRF devices, with their addresses and per-interface settings.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use wire::{Mac, ipv6};
+
+use crate::{IfIndex, TableId};
+
+/// What an interface is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LinkKind {
+    /// A port of the router, by its place among the ports.
+    Port(usize),
+    /// `lo`.
+    Loopback,
+    /// A VRF device, whose members look routes up in its table.
+    Vrf(TableId),
+}
+
+/// An IPv4 address of an interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Address4 {
+    /// The address.
+    pub addr: Ipv4Addr,
+    /// Length of the subnet, bits.
+    pub len: u8,
+    /// Scope number as in `ip address` (0 global, 253 link, 254 host).
+    pub scope: u8,
+    /// Broadcast address, when one was given.
+    pub broadcast: Option<Ipv4Addr>,
+    /// Another address of the same subnet stands before it on the interface.
+    pub secondary: bool,
+    /// The connected route is left out (`noprefixroute`).
+    pub no_prefix_route: bool,
+}
+
+impl Address4 {
+    /// True when `other` lies in the address's subnet.
+    pub fn subnet_contains(&self, other: Ipv4Addr) -> bool {
+        let mask = u32::MAX.checked_shl(32 - u32::from(self.len)).unwrap_or(0);
+        (u32::from(self.addr) ^ u32::from(other)) & mask == 0
+    }
+}
+
+/// An IPv6 address of an interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Address6 {
+    /// The address.
+    pub addr: Ipv6Addr,
+    /// Length of the subnet, bits.
+    pub len: u8,
+    /// The connected route is left out (`noprefixroute`).
+    pub no_prefix_route: bool,
+}
+
+/// `net.ipv4.conf.DEV.*`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Conf4 {
+    /// Packets that come in here may be forwarded.
+    pub forwarding: bool,
+    /// 0 off, 1 strict, 2 loose (RFC 3704).
+    pub rp_filter: u8,
+    /// Packets with a source route are taken.
+    pub accept_source_route: bool,
+    /// Redirects are sent.
+    pub send_redirects: bool,
+    /// Packets from the router's own addresses are taken.
+    pub accept_local: bool,
+}
+
+impl Default for Conf4 {
+    fn default() -> Conf4 {
+        Conf4 { forwarding: false, rp_filter: 0, accept_source_route: false, send_redirects: true, accept_local: false }
+    }
+}
+
+/// `net.ipv6.conf.DEV.*`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Conf6 {
+    /// Packets that come in here may be forwarded.
+    pub forwarding: bool,
+    /// Routing headers of local addresses are processed.
+    pub seg6_enabled: bool,
+    /// -1 ignore the HMAC, 0 check it if there is one, 1 demand one.
+    pub seg6_require_hmac: i8,
+    /// IPv6 is off on the interface.
+    pub disable_ipv6: bool,
+    /// Hop limit of packets that the router makes.
+    pub hop_limit: u8,
+    /// Packets with a routing header of type 2 are taken.
+    pub accept_source_route: i8,
+}
+
+impl Default for Conf6 {
+    fn default() -> Conf6 {
+        Conf6 { forwarding: false, seg6_enabled: false, seg6_require_hmac: 0, disable_ipv6: false, hop_limit: 64, accept_source_route: 0 }
+    }
+}
+
+/// One interface.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// Its number.
+    pub index: IfIndex,
+    /// Its name.
+    pub name: Box<str>,
+    /// What it is.
+    pub kind: LinkKind,
+    /// Its Ethernet address.
+    pub mac: Mac,
+    /// Largest packet, bytes, without the Ethernet header.
+    pub mtu: u32,
+    /// Administratively up.
+    pub up: bool,
+    /// The VRF device it belongs to.
+    pub master: Option<IfIndex>,
+    /// The table that lookups of its VRF use, its own or its master's.
+    pub vrf_table: Option<TableId>,
+    /// IPv4 addresses, in the order they were given.
+    pub addrs4: Vec<Address4>,
+    /// IPv6 addresses, in the order they were given.
+    pub addrs6: Vec<Address6>,
+    /// IPv4 settings.
+    pub conf4: Conf4,
+    /// IPv6 settings.
+    pub conf6: Conf6,
+}
+
+impl Link {
+    /// A new interface: down, without addresses.
+    pub fn new(index: IfIndex, name: &str, kind: LinkKind) -> Link {
+        let mtu = if matches!(kind, LinkKind::Port(_)) { 1500 } else { 65536 };
+        Link {
+            index,
+            name: name.into(),
+            kind,
+            mac: Mac::default(),
+            mtu,
+            up: false,
+            master: None,
+            vrf_table: if let LinkKind::Vrf(table) = kind { Some(table) } else { None },
+            addrs4: Vec::new(),
+            addrs6: Vec::new(),
+            conf4: Conf4::default(),
+            conf6: Conf6::default(),
+        }
+    }
+
+    /// True of `lo`.
+    pub fn is_loopback(&self) -> bool {
+        self.kind == LinkKind::Loopback
+    }
+
+    /// True of a VRF device.
+    pub fn is_vrf(&self) -> bool {
+        matches!(self.kind, LinkKind::Vrf(_))
+    }
+
+    /// IPv6 runs on the interface: not switched off, and the MTU allows it (RFC 8200 §5).
+    pub fn has_ipv6(&self) -> bool {
+        !self.conf6.disable_ipv6 && self.mtu as usize >= ipv6::MIN_MTU
+    }
+
+    /// True when `addr` is one of the interface's addresses.
+    pub fn has_addr(&self, addr: IpAddr) -> bool {
+        match addr {
+            IpAddr::V4(addr) => self.addrs4.iter().any(|a| a.addr == addr),
+            IpAddr::V6(addr) => self.addrs6.iter().any(|a| a.addr == addr),
+        }
+    }
+
+    /// The first link-local address.
+    pub fn link_local(&self) -> Option<Ipv6Addr> {
+        self.addrs6.iter().map(|a| a.addr).find(|a| a.is_unicast_link_local())
+    }
+}
+
+/// All interfaces, by number.
+#[derive(Clone, Debug, Default)]
+pub struct Links {
+    /// Place N holds the interface of number N.
+    slots: Vec<Option<Link>>,
+    /// Number of the interface of each port.
+    ports: Vec<IfIndex>,
+}
+
+impl Links {
+    /// The interface of this number.
+    #[inline]
+    pub fn get(&self, index: IfIndex) -> Option<&Link> {
+        self.slots.get(index.0 as usize)?.as_ref()
+    }
+
+    /// The interface of this number, to be changed.
+    pub fn get_mut(&mut self, index: IfIndex) -> Option<&mut Link> {
+        self.slots.get_mut(index.0 as usize)?.as_mut()
+    }
+
+    /// The interface of this name.
+    pub fn named(&self, name: &str) -> Option<&Link> {
+        self.iter().find(|link| &*link.name == name)
+    }
+
+    /// The interface of the port in this place.
+    #[inline]
+    pub fn of_port(&self, port: usize) -> Option<&Link> {
+        self.get(*self.ports.get(port)?)
+    }
+
+    /// All interfaces, by number.
+    pub fn iter(&self) -> impl Iterator<Item = &Link> {
+        self.slots.iter().flatten()
+    }
+
+    /// As [`Links::iter`], to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Link> {
+        self.slots.iter_mut().flatten()
+    }
+
+    /// Adds an interface of the next number.
+    pub fn add(&mut self, name: &str, kind: LinkKind) -> IfIndex {
+        let index = IfIndex(self.slots.len().max(1) as u32);
+        self.slots.resize(index.0 as usize, None);
+        self.slots.push(Some(Link::new(index, name, kind)));
+        if let LinkKind::Port(place) = kind {
+            self.ports.resize(self.ports.len().max(place + 1), IfIndex(0));
+            self.ports[place] = index;
+        }
+        index
+    }
+
+    /// Removes an interface; its number is not given out again.
+    pub fn remove(&mut self, index: IfIndex) -> Option<Link> {
+        self.slots.get_mut(index.0 as usize)?.take()
+    }
+
+    /// The VRF device that a packet on `index` belongs to: itself or its master.
+    pub fn vrf_of(&self, index: IfIndex) -> Option<&Link> {
+        let link = self.get(index)?;
+        if link.is_vrf() { Some(link) } else { self.get(link.master?) }
+    }
+
+    /// The VRF device of a table.
+    pub fn vrf_with_table(&self, table: TableId) -> Option<&Link> {
+        self.iter().find(|link| link.kind == LinkKind::Vrf(table))
+    }
+}

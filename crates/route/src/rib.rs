@@ -1,0 +1,439 @@
+//! The control plane's copy of the tables: every route that was configured, best or not, and what was made of it.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rcu::Domain;
+
+use crate::fib::{Policy, Table};
+use crate::{Action, Address, ConfigError, Dst, Encap, Fib, IfIndex, Kind, Neighbours, Nexthop, Prefix, Rule, TableId};
+
+/// One way out, as configured.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Hop {
+    /// The interface.
+    pub dev: IfIndex,
+    /// The gateway.
+    pub via: Option<IpAddr>,
+    /// What this way does to the packet.
+    pub encap: Encap,
+    /// Share of the flows.
+    pub weight: u16,
+}
+
+/// What routes of the same effect have in common: one `Dst` serves them all.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Effect {
+    /// Kind of route.
+    pub kind: Kind,
+    /// Ways out.
+    pub hops: Vec<Hop>,
+    /// MTU, bytes; 0: none given.
+    pub mtu: u32,
+    /// Preferred source.
+    pub src: Option<IpAddr>,
+}
+
+/// A configured route, without its prefix.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RouteEntry {
+    /// Lower is better.
+    pub metric: u32,
+    /// Protocol number (`proto`): who put it there.
+    pub protocol: u8,
+    /// Scope number as in `ip route`.
+    pub scope: u8,
+    /// What it does.
+    pub effect: Arc<Effect>,
+}
+
+/// How a route is put beside those that stand there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Put {
+    /// It must not exist.
+    Add,
+    /// It takes the place of the first of its metric, or is added.
+    Replace,
+    /// It is put behind those of its metric; in IPv6 it becomes a further way of them.
+    Append,
+}
+
+/// Routes of one prefix, best first. Nearly always one.
+type Entries = Vec<RouteEntry>;
+
+struct RibTable<A: Address> {
+    routes: HashMap<Prefix<A>, Entries, FastHash>,
+    published: Arc<Table<A>>,
+    /// Number of prefixes of each length, so that a search skips the lengths that do not occur.
+    lengths: Box<[u32]>,
+    /// Prefixes that changed since the last commit.
+    dirty: Vec<Prefix<A>>,
+    /// Which `Dst` stands in the match table for a prefix.
+    leaves: HashMap<Prefix<A>, u32, FastHash>,
+    /// The `Dst`s of the link-scoped routes.
+    scoped: Vec<u32>,
+}
+
+struct Made {
+    id: u32,
+    users: usize,
+}
+
+/// All tables and rules of one family.
+pub struct Rib<A: Address> {
+    domain: Arc<Domain>,
+    tables: HashMap<TableId, RibTable<A>>,
+    rules: Vec<Rule<A>>,
+    rules_changed: bool,
+    effects: HashSet<Arc<Effect>>,
+    made: HashMap<Arc<Effect>, Made>,
+    made_by_id: HashMap<u32, Arc<Effect>>,
+    /// Gateways found on a link since a connected route last changed.
+    reachable: HashSet<(TableId, IfIndex, IpAddr)>,
+}
+
+impl<A: Address> Rib<A> {
+    pub(crate) fn new(domain: &Arc<Domain>) -> Rib<A> {
+        let mut rib = Rib {
+            domain: domain.clone(),
+            tables: HashMap::new(),
+            rules: Vec::new(),
+            rules_changed: true,
+            effects: HashSet::new(),
+            made: HashMap::new(),
+            made_by_id: HashMap::new(),
+            reachable: HashSet::new(),
+        };
+        for (pref, table) in [(0, TableId::LOCAL), (32766, TableId::MAIN), (32767, TableId::DEFAULT)] {
+            rib.table(table);
+            rib.rules.push(Rule::all(pref, Action::Lookup(table)));
+        }
+        rib
+    }
+
+    /// The table, made if need be.
+    pub(crate) fn table_exists(&self, id: TableId) -> bool {
+        self.tables.contains_key(&id)
+    }
+
+    /// Makes the table if it does not exist.
+    pub(crate) fn ensure_table(&mut self, id: TableId) {
+        self.table(id);
+    }
+
+    fn table(&mut self, id: TableId) -> &mut RibTable<A> {
+        self.tables.entry(id).or_insert_with(|| {
+            self.rules_changed = true;
+            RibTable {
+                routes: HashMap::default(),
+                published: Arc::new(Table::new(&self.domain, id)),
+                lengths: vec![0; usize::from(A::BITS) + 1].into_boxed_slice(),
+                dirty: Vec::new(),
+                leaves: HashMap::default(),
+                scoped: Vec::new(),
+            }
+        })
+    }
+
+    pub(crate) fn rules(&self) -> &[Rule<A>] {
+        &self.rules
+    }
+
+    /// Adds a rule behind those of its preference.
+    pub(crate) fn rule_add(&mut self, rule: Rule<A>) -> Result<(), ConfigError> {
+        if self.rules.contains(&rule) {
+            return Err(ConfigError::Exists("rule"));
+        }
+        if let Action::Lookup(table) = rule.action {
+            self.table(table);
+        }
+        let at = self.rules.partition_point(|other| other.pref <= rule.pref);
+        self.rules.insert(at, rule);
+        self.rules_changed = true;
+        Ok(())
+    }
+
+    /// Removes the first rule that `matches`.
+    pub(crate) fn rule_del(&mut self, matches: impl Fn(&Rule<A>) -> bool) -> Result<(), ConfigError> {
+        let at = self.rules.iter().position(matches).ok_or(ConfigError::Missing("rule"))?;
+        self.rules.remove(at);
+        self.rules_changed = true;
+        Ok(())
+    }
+
+    /// One copy of what routes have in common.
+    pub(crate) fn intern(&mut self, effect: Effect) -> Arc<Effect> {
+        if let Some(known) = self.effects.get(&effect) {
+            return known.clone();
+        }
+        let effect = Arc::new(effect);
+        self.effects.insert(effect.clone());
+        effect
+    }
+
+    pub(crate) fn put(&mut self, id: TableId, prefix: Prefix<A>, route: RouteEntry, how: Put) -> Result<(), ConfigError> {
+        let connected = route.effect.hops.iter().any(|hop| hop.via.is_none());
+        let table = self.table(id);
+        let entries = table.routes.entry(prefix).or_default();
+        let first = entries.iter().position(|entry| entry.metric == route.metric);
+        match (how, first) {
+            (Put::Add, Some(_)) => return Err(ConfigError::Exists("route")),
+            (Put::Append, Some(_)) if entries.contains(&route) => return Err(ConfigError::Exists("route")),
+            (Put::Replace, Some(at)) => entries[at] = route,
+            _ => {
+                let at = entries.partition_point(|entry| entry.metric <= route.metric);
+                entries.insert(at, route);
+            }
+        }
+        if entries.len() == 1 && first.is_none() {
+            table.lengths[usize::from(prefix.len())] += 1;
+        }
+        table.dirty.push(prefix);
+        if connected {
+            self.reachable.clear();
+        }
+        Ok(())
+    }
+
+    /// Removes the first route of the prefix that `matches`.
+    pub(crate) fn remove(&mut self, id: TableId, prefix: Prefix<A>, matches: impl Fn(&RouteEntry) -> bool) -> Result<(), ConfigError> {
+        let table = self.tables.get_mut(&id).ok_or(ConfigError::Missing("route"))?;
+        let entries = table.routes.get_mut(&prefix).ok_or(ConfigError::Missing("route"))?;
+        let at = entries.iter().position(matches).ok_or(ConfigError::Missing("route"))?;
+        entries.remove(at);
+        if entries.is_empty() {
+            table.routes.remove(&prefix);
+            table.lengths[usize::from(prefix.len())] -= 1;
+        }
+        table.dirty.push(prefix);
+        self.reachable.clear();
+        Ok(())
+    }
+
+    /// Removes every route that `matches`, in all tables.
+    pub(crate) fn flush(&mut self, matches: impl Fn(&RouteEntry) -> bool) {
+        for table in self.tables.values_mut() {
+            let RibTable { routes, dirty, lengths, .. } = table;
+            routes.retain(|prefix, entries| {
+                let before = entries.len();
+                entries.retain(|entry| !matches(entry));
+                if entries.len() != before {
+                    dirty.push(*prefix);
+                }
+                if entries.is_empty() {
+                    lengths[usize::from(prefix.len())] -= 1;
+                }
+                !entries.is_empty()
+            });
+        }
+        self.reachable.clear();
+    }
+
+    /// The longest prefix of `table` that holds `addr` and has a route that is `good`.
+    pub(crate) fn longest(&self, table: TableId, addr: A, good: impl Fn(&RouteEntry) -> bool) -> Option<(Prefix<A>, &RouteEntry)> {
+        let table = self.tables.get(&table)?;
+        (0..=A::BITS).rev().filter(|&len| table.lengths[usize::from(len)] > 0).find_map(|len| {
+            let prefix = Prefix::new(addr, len)?;
+            let entry = table.routes.get(&prefix)?.iter().find(|entry| good(entry))?;
+            Some((prefix, entry))
+        })
+    }
+
+    /// As the kernel looks a nexthop up: local addresses first, then the table, then `main`.
+    pub(crate) fn gateway_link(&mut self, table: TableId, dev: Option<IfIndex>, addr: A) -> Result<IfIndex, ConfigError> {
+        let ip = addr.into();
+        let key = (table, dev.unwrap_or(IfIndex(0)), ip);
+        if let (Some(dev), true) = (dev, self.reachable.contains(&key)) {
+            return Ok(dev);
+        }
+        let on_dev = |entry: &RouteEntry| dev.is_none_or(|dev| entry.effect.hops.iter().any(|hop| hop.dev == dev));
+        if self.longest(TableId::LOCAL, addr, on_dev).is_some_and(|(_, entry)| entry.effect.kind == Kind::Local) {
+            return Err(ConfigError::GatewayLocal(ip));
+        }
+        let route = self.longest(table, addr, on_dev).or_else(|| self.longest(TableId::MAIN, addr, on_dev));
+        let hop = route
+            .filter(|(_, entry)| entry.effect.kind == Kind::Unicast)
+            .and_then(|(_, entry)| entry.effect.hops.iter().find(|hop| hop.via.is_none() && dev.is_none_or(|dev| dev == hop.dev)));
+        let hop = hop.ok_or(ConfigError::GatewayUnreachable(ip))?;
+        let found = hop.dev;
+        if dev.is_some() {
+            self.reachable.insert(key);
+        }
+        Ok(found)
+    }
+
+    /// Every route of a table, in no order.
+    pub(crate) fn routes(&self, table: TableId) -> impl Iterator<Item = (Prefix<A>, &RouteEntry)> {
+        let table = self.tables.get(&table);
+        table.into_iter().flat_map(|t| t.routes.iter().flat_map(|(prefix, entries)| entries.iter().map(|entry| (*prefix, entry))))
+    }
+
+    /// Makes readers see everything changed since the last commit.
+    pub(crate) fn commit(&mut self, fib: &Fib<A>, neighbours: &Neighbours) {
+        let mut tables = std::mem::take(&mut self.tables);
+        for table in tables.values_mut() {
+            self.commit_table(table, fib, neighbours);
+        }
+        self.tables = tables;
+        if std::mem::take(&mut self.rules_changed) {
+            fib.policy.publish(self.policy());
+        }
+        self.domain.reclaim();
+    }
+
+    fn policy(&self) -> Policy<A> {
+        let table = |id: &TableId| self.tables.get(id).map(|table| table.published.clone());
+        let rules = self.rules.iter().map(|rule| {
+            let lookup = if let Action::Lookup(id) = &rule.action { table(id) } else { None };
+            (rule.clone(), lookup)
+        });
+        let rules = rules.collect();
+        let mut tables: Vec<_> = self.tables.values().map(|table| table.published.clone()).collect();
+        tables.sort_by_key(|table| table.id());
+        Policy { rules, tables }
+    }
+
+    fn commit_table(&mut self, table: &mut RibTable<A>, fib: &Fib<A>, neighbours: &Neighbours) {
+        if table.dirty.is_empty() {
+            return;
+        }
+        let mut dirty = std::mem::take(&mut table.dirty);
+        dirty.sort_unstable();
+        dirty.dedup();
+        if dirty.iter().any(|prefix| prefix.addr().is_link_scoped()) {
+            self.commit_scoped(table, fib, neighbours);
+            dirty.retain(|prefix| !prefix.addr().is_link_scoped());
+        }
+        let mut changed = Vec::with_capacity(dirty.len());
+        for prefix in dirty {
+            let new = table.routes.get(&prefix).map(|entries| self.make(best(entries), fib, neighbours));
+            let old = match new {
+                Some(id) => table.leaves.insert(prefix, id),
+                None => table.leaves.remove(&prefix),
+            };
+            if let Some(prefix) = prefix.to_lpm() {
+                match new {
+                    Some(id) => changed.push((prefix, id)),
+                    None => drop(table.published.lpm.remove(prefix)),
+                }
+            }
+            if let Some(old) = old {
+                self.unmake(old, fib);
+            }
+        }
+        if changed.len() < 64 {
+            for (prefix, id) in changed {
+                table.published.lpm.insert(prefix, id);
+            }
+        } else {
+            table.published.lpm.extend(changed);
+        }
+    }
+
+    fn commit_scoped(&mut self, table: &mut RibTable<A>, fib: &Fib<A>, neighbours: &Neighbours) {
+        let mut scoped = Vec::new();
+        let prefixes = table.routes.iter().filter(|(prefix, _)| prefix.addr().is_link_scoped());
+        for (prefix, entries) in prefixes {
+            for entry in entries {
+                for hop in &entry.effect.hops {
+                    let effect = Effect { hops: vec![*hop], ..(*entry.effect).clone() };
+                    scoped.push((*prefix, hop.dev, self.make(Cow::Owned(effect), fib, neighbours)));
+                }
+            }
+        }
+        scoped.sort_by_key(|(prefix, dev, _)| (std::cmp::Reverse(prefix.len()), *dev));
+        let made = scoped.iter().map(|&(_, _, id)| id).collect();
+        table.published.scoped.publish(scoped);
+        for id in std::mem::replace(&mut table.scoped, made) {
+            self.unmake(id, fib);
+        }
+    }
+
+    /// The `Dst` of an effect, made when no other route has it.
+    fn make(&mut self, effect: Cow<'_, Effect>, fib: &Fib<A>, neighbours: &Neighbours) -> u32 {
+        if let Some(made) = self.made.get_mut(&*effect) {
+            made.users += 1;
+            return made.id;
+        }
+        let mut hops = effect.hops.iter().map(|hop| Nexthop {
+            dev: hop.dev,
+            gateway: hop.via.map(|via| neighbours.entry(hop.dev, via)),
+            encap: hop.encap,
+            weight: hop.weight,
+        });
+        let nexthop = hops.next();
+        let more = hops.collect();
+        let id = fib.dsts.insert(Arc::new(Dst { kind: effect.kind, nexthop, more, mtu: effect.mtu, src: effect.src }));
+        let effect = Arc::new(effect.into_owned());
+        self.made.insert(effect.clone(), Made { id, users: 1 });
+        self.made_by_id.insert(id, effect);
+        id
+    }
+
+    fn unmake(&mut self, id: u32, fib: &Fib<A>) {
+        let Some(effect) = self.made_by_id.get(&id) else { return };
+        let Some(made) = self.made.get_mut(effect) else { return };
+        made.users -= 1;
+        if made.users == 0 {
+            fib.dsts.remove(id);
+            self.made.remove(effect);
+            self.made_by_id.remove(&id);
+        }
+    }
+}
+
+/// What the best routes of a prefix do together: in IPv6 appended routes of one metric through gateways are ways of one route.
+fn best(entries: &[RouteEntry]) -> Cow<'_, Effect> {
+    let first = &entries[0];
+    if entries.len() == 1 {
+        return Cow::Borrowed(&first.effect);
+    }
+    let joins = |entry: &&RouteEntry| {
+        let hops = &entry.effect.hops;
+        entry.metric == first.metric && entry.effect.kind == Kind::Unicast && hops.iter().all(|hop| matches!(hop.via, Some(IpAddr::V6(_))))
+    };
+    let mut effect = (*first.effect).clone();
+    if joins(&first) {
+        effect.hops.extend(entries[1..].iter().filter(joins).flat_map(|entry| entry.effect.hops.iter().copied()));
+    }
+    Cow::Owned(effect)
+}
+
+/// Prefixes are spread well by one multiplication; the tables hold a million of them and nobody else chooses the keys' collisions at run time.
+#[derive(Default)]
+pub(crate) struct PrefixHasher(u64);
+
+type FastHash = BuildHasherDefault<PrefixHasher>;
+
+impl Hasher for PrefixHasher {
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+
+    fn write_usize(&mut self, _: usize) {
+        // Lengths of fixed-size addresses: the same in every key.
+    }
+}

@@ -1,0 +1,167 @@
+//! Configuring a network and asking it for routes.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use route::{
+    Action, AddrSpec, Address, ConfigError, Editor, Encap, Flow, HopSpec, IfIndex, Kind, LinkChange, Prefix, Put, RouteRefs, RouteSpec,
+    Rule, TableId,
+};
+
+struct Lab {
+    editor: Editor,
+    e0: IfIndex,
+    e1: IfIndex,
+}
+
+/// Two ports, up, with the subnets 10.0.N.0/24 and fd00:0:0:N::/64.
+fn lab() -> Lab {
+    let mut editor = Editor::new();
+    let ports = ["e0", "e1"].map(|name| editor.port_add(name, usize::from(name == "e1")).unwrap());
+    for (n, port) in ports.into_iter().enumerate() {
+        editor.link_set(port, LinkChange { up: Some(true), ..LinkChange::default() }).unwrap();
+        let v4 = Ipv4Addr::new(10, 0, n as u8, 1);
+        editor.addr_add(port, IpAddr::V4(v4), AddrSpec { len: 24, ..AddrSpec::default() }).unwrap();
+        let v6 = Ipv6Addr::new(0xfd00, 0, 0, n as u16, 0, 0, 0, 1);
+        editor.addr_add(port, IpAddr::V6(v6), AddrSpec { len: 64, ..AddrSpec::default() }).unwrap();
+    }
+    editor.commit();
+    Lab { editor, e0: ports[0], e1: ports[1] }
+}
+
+fn route<A: Address>(prefix: &str, via: Option<&str>, dev: IfIndex) -> RouteSpec<A>
+where
+    A: std::str::FromStr,
+    A::Err: std::fmt::Debug,
+{
+    let (addr, len) = prefix.split_once('/').unwrap();
+    let via = via.map(|via| via.parse().unwrap());
+    RouteSpec {
+        prefix: Prefix::new(addr.parse().unwrap(), len.parse().unwrap()).unwrap(),
+        table: None,
+        kind: Kind::Unicast,
+        metric: None,
+        protocol: 3,
+        scope: None,
+        src: None,
+        mtu: 0,
+        hops: vec![HopSpec { dev: Some(dev), via, onlink: false, weight: 1, encap: Encap::None }],
+    }
+}
+
+fn flow<A: Address>(dst: A, iif: IfIndex) -> Flow<A> {
+    Flow { dst, src: A::UNSPECIFIED, iif, vrf: IfIndex(0), vrf_table: None, link: iif }
+}
+
+/// Kind, interface and table of the route for `dst`, as in `unicast 3 main`.
+fn ask(lab: &Lab, dst: &str, iif: IfIndex) -> String {
+    let mut reader = lab.editor.network().domain().reader();
+    let network = lab.editor.network();
+    let refs = RouteRefs::Noref;
+    reader.burst(|guard| {
+        let answer = match dst.parse().unwrap() {
+            IpAddr::V4(dst) => network.v4.lookup(guard, &flow(dst, iif), refs),
+            IpAddr::V6(dst) => network.v6.lookup(guard, &flow(dst, iif), refs),
+        };
+        format!("{} {} {}", answer.dst.kind.word(), answer.dst.dev().0, answer.table)
+    })
+}
+
+#[test]
+fn addresses_bring_their_routes() {
+    let lab = lab();
+    assert_eq!(ask(&lab, "10.0.1.1", lab.e0), "local 3 local");
+    assert_eq!(ask(&lab, "10.0.1.9", lab.e0), "unicast 3 main");
+    assert_eq!(ask(&lab, "10.0.1.255", lab.e0), "broadcast 3 local");
+    assert_eq!(ask(&lab, "fd00:0:0:1::9", lab.e0), "unicast 3 main");
+    assert_eq!(ask(&lab, "192.0.2.1", lab.e0), "no route 0 0");
+}
+
+#[test]
+fn a_link_local_destination_stays_on_its_link() {
+    let lab = lab();
+    assert_eq!(ask(&lab, "fe80::99", lab.e0), "unicast 2 main");
+    assert_eq!(ask(&lab, "fe80::99", lab.e1), "unicast 3 main");
+    assert_eq!(ask(&lab, "ff02::1", lab.e1), "multicast 3 local");
+}
+
+#[test]
+fn rules_choose_the_table_and_throw_goes_on_to_the_next() {
+    let mut lab = lab();
+    let e1 = lab.e1;
+    lab.editor.route_put::<Ipv4Addr>(RouteSpec { table: Some(TableId(100)), ..route("10.9.0.0/16", None, e1) }, Put::Add).unwrap();
+    lab.editor
+        .route_put::<Ipv4Addr>(RouteSpec { kind: Kind::Blackhole, hops: vec![], ..route("10.9.0.0/16", None, e1) }, Put::Add)
+        .unwrap();
+    lab.editor.rule_add(Rule { iif: Some(lab.e0), ..Rule::<Ipv4Addr>::all(500, Action::Lookup(TableId(100))) }).unwrap();
+    lab.editor.commit();
+    assert_eq!(ask(&lab, "10.9.1.1", lab.e0), "unicast 3 100");
+    assert_eq!(ask(&lab, "10.9.1.1", lab.e1), "blackhole 0 main");
+    let throw = RouteSpec { table: Some(TableId(100)), kind: Kind::Throw, hops: vec![], ..route("10.9.1.0/24", None, e1) };
+    lab.editor.route_put::<Ipv4Addr>(throw, Put::Add).unwrap();
+    lab.editor.commit();
+    assert_eq!(ask(&lab, "10.9.1.1", lab.e0), "blackhole 0 main");
+}
+
+#[test]
+fn what_the_kernel_refuses_is_refused() {
+    let mut lab = lab();
+    let (e0, e1) = (lab.e0, lab.e1);
+    let add = |lab: &mut Lab, spec: RouteSpec<Ipv4Addr>| lab.editor.route_put(spec, Put::Add);
+    assert_eq!(add(&mut lab, route("10.9.0.0/16", Some("10.0.1.2"), e1)), Ok(()));
+    assert_eq!(add(&mut lab, route("10.9.0.0/16", Some("10.0.1.3"), e1)), Err(ConfigError::Exists("route")));
+    let far = "10.0.1.2".parse().unwrap();
+    assert_eq!(add(&mut lab, route("10.8.0.0/16", Some("10.0.1.2"), e0)), Err(ConfigError::GatewayUnreachable(far)));
+    let own = "10.0.1.1".parse().unwrap();
+    assert_eq!(add(&mut lab, route("10.8.0.0/16", Some("10.0.1.1"), e1)), Err(ConfigError::GatewayLocal(own)));
+    lab.editor.link_set(e1, LinkChange { up: Some(false), ..LinkChange::default() }).unwrap();
+    assert_eq!(add(&mut lab, route("10.8.0.0/16", None, e1)), Err(ConfigError::DeviceDown("e1".into())));
+    lab.editor.commit();
+    assert_eq!(ask(&lab, "10.9.1.1", e0), "no route 0 0", "routes through a device go with it");
+}
+
+#[test]
+fn a_batch_is_answered_as_each_packet_alone() {
+    let mut lab = lab();
+    let e1 = lab.e1;
+    for n in 0..64_u8 {
+        let prefix = Prefix::new(Ipv4Addr::new(10, 64 + n % 8, n, 0), 16 + n % 9).unwrap();
+        let mut spec = route::<Ipv4Addr>("0.0.0.0/0", None, e1);
+        spec.prefix = prefix;
+        spec.kind = if n % 3 == 0 { Kind::Prohibit } else { Kind::Unicast };
+        let _ = lab.editor.route_put(spec, Put::Add);
+    }
+    lab.editor.commit();
+    let flows: Vec<_> = (0..200_u32).map(|n| flow(Ipv4Addr::from(0x0a40_0000 + n * 0x1_0305), lab.e0)).collect();
+    for refs in [RouteRefs::Noref, RouteRefs::Counted] {
+        let network = lab.editor.network();
+        network.domain().reader().burst(|guard| {
+            let (mut scratch, mut answers) = (route::Scratch::default(), Vec::new());
+            network.v4.lookup_batch(guard, &flows, refs, &mut scratch, &mut answers);
+            for (flow, answer) in flows.iter().zip(&answers) {
+                let alone = network.v4.lookup(guard, flow, refs);
+                assert_eq!((answer.dst.kind, answer.dst.dev(), answer.table), (alone.dst.kind, alone.dst.dev(), alone.table));
+                assert_eq!(answer.dst.is_held(), refs == RouteRefs::Counted);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_member_of_a_vrf_uses_its_table_then_main() {
+    let mut lab = lab();
+    let vrf = lab.editor.vrf_add("red", TableId(10)).unwrap();
+    lab.editor.link_set(vrf, LinkChange { up: Some(true), ..LinkChange::default() }).unwrap();
+    lab.editor.link_set(lab.e1, LinkChange { master: Some(Some(vrf)), ..LinkChange::default() }).unwrap();
+    lab.editor.commit();
+    let network = lab.editor.network();
+    let found = network.domain().reader().burst(|guard| {
+        ["10.0.1.9", "10.0.0.9"].map(|dst| {
+            let flow = Flow { vrf, vrf_table: Some(TableId(10)), ..flow(dst.parse::<Ipv4Addr>().unwrap(), lab.e1) };
+            network.v4.lookup(guard, &flow, RouteRefs::Noref).table
+        })
+    });
+    assert_eq!(found, [TableId(10), TableId::MAIN]);
+    assert_eq!(ask(&lab, "10.0.1.9", lab.e0), "no route 0 0");
+    assert!(lab.editor.rules::<Ipv4Addr>().iter().any(|rule| rule.action == Action::Vrf));
+    assert!(lab.editor.table_exists::<Ipv6Addr>(TableId(10)));
+}
