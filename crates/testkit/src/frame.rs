@@ -81,6 +81,11 @@ impl Frame {
         }
         bytes
     }
+
+    /// The layers, the outermost first: to be put inside another frame.
+    pub fn into_layers(self) -> Vec<Layer> {
+        self.layers
+    }
 }
 
 impl Layer {
@@ -229,7 +234,7 @@ mod tests {
     fn next_headers_and_lengths_follow_from_what_is_inside() {
         let inner = Ipv4::new(addr::v4(1), addr::v4(2)) / Udp::new(1, 2) / b"data";
         let outer = Ether::test() / Ipv6::new(addr::v6(1), addr::v6(2));
-        let frame = inner.layers.into_iter().fold(outer, |frame, layer| frame / layer).bytes();
+        let frame = inner.into_layers().into_iter().fold(outer, |frame, layer| frame / layer).bytes();
         assert_eq!(&frame[12..14], [0x86, 0xdd]);
         assert_eq!((frame[14 + 6], &frame[14 + 4..14 + 6]), (proto::IPIP, &[0, 32][..]));
         assert_eq!((frame[54 + 9], &frame[54 + 2..54 + 4]), (proto::UDP, &[0, 32][..]));

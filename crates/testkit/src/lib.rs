@@ -9,8 +9,10 @@ pub mod capture;
 pub mod differences;
 pub mod frame;
 pub mod golden;
+pub mod l3vpn;
 pub mod mask;
 pub mod mutate;
+pub mod network;
 pub mod replay;
 pub mod rng;
 

@@ -51,7 +51,7 @@ fn truncate(rng: &mut Rng, frame: &mut Vec<u8>) {
 
 /// Changes the length fields of the IP header: total length, header length, payload length.
 fn lie_about_lengths(rng: &mut Rng, frame: &mut [u8]) {
-    let length = rng.next() as u16;
+    let length = rng.bits() as u16;
     let length = *rng.choose(&[length, length % 256, frame.len() as u16, 0, 0xffff]);
     let at = NETWORK + *rng.choose(&[2, 4]);
     if let Some(field) = frame.get_mut(at..at + 2) {

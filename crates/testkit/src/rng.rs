@@ -11,7 +11,7 @@ impl Rng {
     }
 
     /// 64 random bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,12 +21,12 @@ impl Rng {
 
     /// A number below `n`; 0 when `n` is 0. The bias is that of a 64-bit number reduced: none that a test sees.
     pub fn below(&mut self, n: usize) -> usize {
-        if n == 0 { 0 } else { (self.next() % n as u64) as usize }
+        if n == 0 { 0 } else { (self.bits() % n as u64) as usize }
     }
 
     /// A random byte.
     pub fn byte(&mut self) -> u8 {
-        self.next() as u8
+        self.bits() as u8
     }
 
     /// One of `choices`.
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn the_first_numbers_are_those_of_the_reference_implementation() {
         let mut rng = Rng::new(1_234_567);
-        let numbers: [u64; 3] = std::array::from_fn(|_| rng.next());
+        let numbers: [u64; 3] = std::array::from_fn(|_| rng.bits());
         assert_eq!(numbers, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
     }
 }
