@@ -42,7 +42,8 @@ impl<T> Cell<T> {
     /// # Safety
     /// The caller holds the writers' lock, and lets what it is given live for a grace period.
     pub(crate) unsafe fn swap(&self, value: Option<Arc<T>>) -> Option<Arc<T>> {
-        let old = self.value.swap(into_raw(value), Ordering::AcqRel);
+        // The lock has made the old value visible to this writer; readers acquire the new one.
+        let old = self.value.swap(into_raw(value), Ordering::Release);
         // SAFETY: not null, so it came from `into_raw`, and the cell's reference is now ours.
         (!old.is_null()).then(|| unsafe { Arc::from_raw(old) })
     }

@@ -1,10 +1,33 @@
 //! The domain: who reads, what waits to be freed, and when it may be.
+//!
+//! # Why this is enough
+//! An item is retired with the number of the *next* epoch and dropped once every online reader has
+//! announced that epoch. Three things have to hold; each line names the orderings it needs, and
+//! `tests/loom.rs` fails when any of them is weakened.
+//!
+//! 1. *What was borrowed is no longer looked at.* A reader announces with a release store after its
+//!    burst; the reclaimer loads the announcement with acquire before it drops. The same release stands in
+//!    going offline, and in going online: an announcement that replaces "offline" must carry the
+//!    bursts before it as well.
+//! 2. *A later burst of an online reader cannot find the item.* The item is unpublished, then retired
+//!    under the lock, then the epoch is stored with release under the same lock. A reader
+//!    that announces this epoch has loaded it with acquire, so the unpublishing happens before its next burst.
+//!    No fence is needed: only the order of loads matters, not when the store becomes visible.
+//! 3. *A reader coming online cannot find the item unless the reclaimer sees it online.* This is the store-buffer
+//!    pattern (reader: store slot, load pointer; reclaimer: store pointer, load slot) and needs
+//!    the two sequentially consistent fences, one in `Slot::go_online`, one in `State::pass`. If the reclaimer misses
+//!    the slot, its fence comes first, and every load of the reader after its own fence finds the item unpublished.
+//!
+//! The epoch that a reader announces may be older than the current one, which only delays freeing. It is
+//! never newer than what the reader has seen unpublished.
+//!
+//! Values are published with release and loaded with acquire (`cell.rs`), so that a reader finds them whole.
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use crate::reader::{Guard, Reader};
+use crate::reader::Reader;
 use crate::sync::{AtomicU64, Mutex, Ordering, fence, lock, wait};
 
 /// What an offline reader's slot says. Epochs start above it.
@@ -13,7 +36,7 @@ const OFFLINE: u64 = 0;
 /// A set of readers and the memory they may be looking at.
 ///
 /// Everything published in a domain ([`Rcu`](crate::Rcu), [`Slots`](crate::Slots)) is read under a
-/// [`Guard`] of one of its readers, and freed after a *grace period*: once every reader that was
+/// [`Guard`](crate::Guard) of one of its readers, and freed after a *grace period*: once every reader that was
 /// online has finished a burst.
 ///
 /// Nothing is freed behind anyone's back: only [`reclaim`](Self::reclaim),
@@ -189,59 +212,115 @@ impl Slot {
     }
 }
 
-/// What a shared structure keeps of its domain: enough to retire into it and to check guards.
-///
-/// It does not keep the domain alive, so that a retired structure that holds one (a table inside a
-/// table) is no cycle.
-#[derive(Clone)]
-pub struct DomainRef {
-    domain: Weak<Domain>,
-    /// Its own copy of the address spares the packet path what `Weak::as_ptr` has to ask first.
-    address: usize,
-}
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::AtomicUsize;
 
-impl DomainRef {
-    /// A reference to `domain`.
-    #[must_use]
-    pub fn new(domain: &Arc<Domain>) -> Self {
-        Self { domain: Arc::downgrade(domain), address: Arc::as_ptr(domain).addr() }
-    }
+    use super::*;
+    use crate::Rcu;
 
-    /// Makes sure that `guard` protects what is published in this domain.
-    ///
-    /// # Panics
-    /// If the guard belongs to a reader of another domain: it would protect nothing.
-    #[inline]
-    #[track_caller]
-    pub fn check(&self, guard: &Guard<'_>) {
-        // The weak reference keeps the address from being used again.
-        if self.address != guard.domain().addr() {
-            wrong_domain();
+    /// Counts drops.
+    struct Item(Arc<AtomicUsize>);
+
+    impl Drop for Item {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// [`Domain::retire`]. If the domain is gone, so are its readers: the item is dropped at once.
-    pub fn retire(&self, item: Box<dyn Send>) {
-        match self.domain.upgrade() {
-            Some(domain) => domain.retire(item),
-            None => {
-                // The failed upgrade read the count of strong references without acquiring what
-                // the last reader did before it let go of its own.
-                fence(Ordering::Acquire);
-                drop(item);
+    fn dropped(count: &AtomicUsize) -> usize {
+        count.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn memory_waits_for_every_online_reader_to_pass_a_burst() {
+        let (domain, count) = (Domain::new(), Arc::default());
+        let (mut one, mut two) = (domain.reader(), domain.reader());
+        one.online();
+        two.online();
+        domain.retire(Box::new(Item(Arc::clone(&count))));
+        assert_eq!((domain.reclaim(), domain.pending()), (0, 1));
+        one.burst(|_| assert_eq!(domain.reclaim(), 0));
+        assert_eq!(domain.reclaim(), 0);
+        two.burst(|_| ());
+        assert_eq!((domain.reclaim(), domain.pending(), dropped(&count)), (1, 0, 1));
+    }
+
+    #[test]
+    fn a_reader_that_is_offline_or_gone_holds_up_nothing() {
+        let (domain, count) = (Domain::new(), Arc::default());
+        let idle = domain.reader();
+        let mut asleep = domain.reader();
+        let mut gone = domain.reader();
+        asleep.online();
+        gone.online();
+        domain.retire(Box::new(Item(Arc::clone(&count))));
+        asleep.offline();
+        assert_eq!(domain.reclaim(), 0);
+        drop(gone);
+        assert_eq!((domain.reclaim(), dropped(&count), idle.is_online()), (1, 1, false));
+    }
+
+    #[test]
+    fn a_burst_of_an_offline_reader_holds_up_memory_while_it_lasts() {
+        let (domain, count) = (Domain::new(), Arc::default());
+        let mut reader = domain.reader();
+        reader.burst(|_| {
+            domain.retire(Box::new(Item(Arc::clone(&count))));
+            assert_eq!((domain.reclaim(), domain.reclaim()), (0, 0));
+        });
+        assert_eq!((reader.is_online(), domain.reclaim()), (false, 1));
+    }
+
+    #[test]
+    fn a_burst_that_panics_ends_all_the_same() {
+        let domain = Domain::new();
+        let mut reader = domain.reader();
+        reader.online();
+        domain.retire(Box::new(()));
+        domain.reclaim();
+        let burst = catch_unwind(AssertUnwindSafe(|| reader.burst(|_| panic!("in a burst"))));
+        assert!(burst.is_err());
+        assert_eq!((reader.is_online(), domain.reclaim()), (true, 1));
+    }
+
+    #[test]
+    fn a_destructor_may_retire_more() {
+        let (domain, count) = (Domain::new(), Arc::default());
+        let inner = Rcu::new(&domain, Item(Arc::clone(&count)));
+        domain.retire(Box::new(inner));
+        assert_eq!((domain.reclaim(), domain.pending(), dropped(&count)), (1, 1, 0));
+        assert_eq!((domain.reclaim(), domain.pending(), dropped(&count)), (1, 0, 1));
+    }
+
+    #[test]
+    fn synchronize_drops_what_was_retired_before_it() {
+        let (domain, count) = (Domain::new(), Arc::default());
+        let mut reader = domain.reader();
+        reader.online();
+        domain.retire(Box::new(Item(Arc::clone(&count))));
+        let worker = std::thread::spawn(move || {
+            while Arc::strong_count(reader.domain()) > 1 {
+                reader.burst(|_| ())
             }
-        }
+        });
+        domain.synchronize();
+        assert_eq!((domain.pending(), dropped(&count)), (0, 1));
+        drop(domain);
+        worker.join().unwrap();
     }
-}
 
-impl fmt::Debug for DomainRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DomainRef").field(&self.domain.as_ptr()).finish()
+    #[test]
+    fn a_domain_drops_what_is_still_retired_with_it() {
+        let (domain, count) = (Domain::new(), Arc::default());
+        let outer = Rcu::new(&domain, Rcu::new(&domain, Item(Arc::clone(&count))));
+        outer.publish(Rcu::new(&domain, Item(Arc::clone(&count))));
+        let reader = domain.reader();
+        drop(outer);
+        drop(domain);
+        assert_eq!(dropped(&count), 0);
+        drop(reader);
+        assert_eq!(dropped(&count), 2);
     }
-}
-
-#[cold]
-#[track_caller]
-fn wrong_domain() -> ! {
-    panic!("the guard belongs to a reader of another domain");
 }

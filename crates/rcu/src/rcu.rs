@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::cell::Cell;
-use crate::domain::{Domain, DomainRef};
+use crate::domain::Domain;
+use crate::domain_ref::DomainRef;
 use crate::reader::Guard;
 use crate::reference::Ref;
 use crate::sync::{Arc, Mutex, lock};
@@ -103,5 +104,58 @@ impl<T: Send + Sync + 'static> Drop for Rcu<T> {
 impl<T: Send + Sync + fmt::Debug> fmt::Debug for Rcu<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Rcu").field(&*self.snapshot()).finish()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn a_burst_keeps_the_value_it_borrowed_while_another_is_published() {
+        let domain = Domain::new();
+        let mut reader = domain.reader();
+        let rcu = Rcu::new(&domain, 1u64);
+        reader.burst(|guard| {
+            let before = rcu.load(guard);
+            rcu.publish(2);
+            domain.reclaim();
+            assert_eq!((*before, *rcu.load(guard)), (1, 2));
+        });
+        assert_eq!(domain.reclaim(), 1);
+    }
+
+    #[test]
+    fn a_burst_keeps_the_value_of_a_cell_that_is_dropped_in_it() {
+        let domain = Domain::new();
+        let rcu = Rcu::new(&domain, 1u64);
+        domain.reader().burst(|guard| {
+            let value = rcu.load(guard);
+            drop(rcu);
+            assert_eq!((domain.reclaim(), *value), (0, 1));
+        });
+        assert_eq!(domain.reclaim(), 1);
+    }
+
+    #[test]
+    fn a_snapshot_stays_as_it_was() {
+        let domain = Domain::new();
+        let rcu = Rcu::new(&domain, 1u64);
+        let before = rcu.snapshot();
+        rcu.publish_arc(Arc::new(2));
+        domain.reclaim();
+        assert_eq!((*before, *rcu.snapshot()), (1, 2));
+        assert_eq!(Arc::strong_count(&before), 1);
+    }
+
+    #[test]
+    fn an_update_that_panics_leaves_the_value() {
+        let domain = Domain::new();
+        let rcu = Rcu::new(&domain, 1u64);
+        assert!(catch_unwind(AssertUnwindSafe(|| rcu.update(|_| panic!("in an update")))).is_err());
+        rcu.update(|value| value + 1);
+        assert_eq!(*rcu.snapshot(), 2);
     }
 }

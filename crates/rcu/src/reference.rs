@@ -12,7 +12,6 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::num::NonZeroUsize;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
@@ -23,9 +22,14 @@ const HELD: usize = 1;
 
 /// One word: a value borrowed for `'g`, or held by a strong reference of its own.
 ///
-/// The lifetime tells which can be kept: only [`hold`](Self::hold) makes a `Ref<'static, T>`, and it is
-/// the only place where a reference is counted. Published values need an alignment of 2 or more; less
-/// does not compile.
+/// The lifetime tells which can be kept: a `Ref<'static, T>` is always held. It comes from
+/// [`hold`](Self::hold), so that every place where a reference is counted shows.
+///
+/// The tag needs the low bit of the address: a type of alignment 1 does not compile.
+///
+/// ```compile_fail,E0080
+/// rcu::Ref::from(std::sync::Arc::new(1u8));
+/// ```
 pub struct Ref<'g, T> {
     tagged: NonNull<T>,
     _borrows: PhantomData<&'g T>,
@@ -83,8 +87,9 @@ impl<'g, T> Ref<'g, T> {
 
     #[inline]
     fn value(&self) -> NonNull<T> {
-        // A value's address is never 0, so this does not change what it means: it only keeps the type.
-        self.tagged.map_addr(|addr| NonZeroUsize::new(addr.get() & !HELD).unwrap_or(addr))
+        let untagged = self.tagged.as_ptr().map_addr(|addr| addr & !HELD);
+        // SAFETY: the address of a value whose alignment is 2 or more, so not 0 without its low bit.
+        unsafe { NonNull::new_unchecked(untagged) }
     }
 }
 
@@ -137,5 +142,65 @@ unsafe impl<T: Send + Sync> Sync for Ref<'_, T> {}
 impl<T: fmt::Debug> fmt::Debug for Ref<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{Domain, Rcu};
+
+    #[test]
+    fn a_reference_is_one_word_and_so_is_an_optional_one() {
+        assert_eq!(size_of::<Ref<'_, u64>>(), size_of::<usize>());
+        assert_eq!(size_of::<Option<Ref<'_, u64>>>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn borrowing_does_not_count_and_holding_does() {
+        let domain = Domain::new();
+        let rcu = Rcu::new(&domain, 1u64);
+        let counted = rcu.snapshot();
+        let held = domain.reader().burst(|guard| {
+            let borrowed = rcu.load_ref(guard);
+            let again = borrowed.clone();
+            assert_eq!((Arc::strong_count(&counted), again.is_held()), (2, false));
+            let held = borrowed.hold();
+            assert_eq!((Arc::strong_count(&counted), *held), (3, 1));
+            assert!(held.is_held() && held.ptr_eq(&borrowed) && !borrowed.is_held());
+            held
+        });
+        drop(rcu);
+        assert_eq!((domain.reclaim(), Arc::strong_count(&counted)), (1, 2));
+        assert_eq!(std::thread::spawn(move || *held).join().unwrap(), 1);
+        assert_eq!(Arc::strong_count(&counted), 1);
+    }
+
+    #[test]
+    fn what_is_borrowed_from_a_held_reference_does_not_count() {
+        let counted = Arc::new(1u64);
+        let held = Ref::from(Arc::clone(&counted));
+        let borrowed = held.borrow();
+        assert_eq!((*borrowed, borrowed.is_held(), Arc::strong_count(&counted)), (1, false, 2));
+        let second = borrowed.hold();
+        drop(borrowed);
+        drop(held);
+        assert_eq!((*second, Arc::strong_count(&counted)), (1, 2));
+    }
+
+    #[test]
+    fn a_copy_of_a_held_reference_is_held() {
+        let counted = Arc::new(1u64);
+        let held = Ref::from(Arc::clone(&counted));
+        let copy = held.clone();
+        drop(held);
+        assert_eq!((*copy, copy.is_held(), Arc::strong_count(&counted)), (1, true, 2));
+        assert!(Arc::ptr_eq(&copy.to_arc(), &counted));
+    }
+
+    #[test]
+    fn equal_values_in_two_places_are_not_the_same() {
+        let (one, two) = (Ref::from(Arc::new(1u64)), Ref::from(Arc::new(1u64)));
+        assert!(!one.ptr_eq(&two));
     }
 }

@@ -12,7 +12,8 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use crate::cell::Cell;
-use crate::domain::{Domain, DomainRef};
+use crate::domain::Domain;
+use crate::domain_ref::DomainRef;
 use crate::reader::Guard;
 use crate::reference::Ref;
 use crate::sync::{Arc, Mutex, lock};
@@ -186,5 +187,91 @@ struct FreedId {
 impl Drop for FreedId {
     fn drop(&mut self) {
         lock(&self.ids).free.push(self.id);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_has_a_cell_of_its_own() {
+        let place = |chunk, cell| Some(Place { chunk, cell });
+        assert_eq!(Place::of(0), None);
+        assert_eq!((Place::of(1), Place::of(64)), (place(0, 0), place(0, 63)));
+        assert_eq!((Place::of(65), Place::of(192)), (place(1, 0), place(1, 127)));
+        assert_eq!((Place::of(193), Place::of(u32::MAX)), (place(2, 0), place(26, 62)));
+        assert_eq!(CHUNKS, 27);
+    }
+
+    #[test]
+    fn values_stay_where_they_are_while_the_table_grows() {
+        let domain = Domain::new();
+        let slots = Slots::new(&domain);
+        let first = slots.insert(Arc::new(0u32));
+        domain.reader().burst(|guard| {
+            let before = slots.get(guard, first).unwrap();
+            let ids: Vec<_> = (1..1000).map(|n| slots.insert(Arc::new(n))).collect();
+            assert!(slots.get(guard, first).unwrap().ptr_eq(&before));
+            for (n, id) in (1..).zip(ids) {
+                assert_eq!((id, slots.get(guard, id).as_deref()), (n + 1, Some(&n)));
+            }
+        });
+        assert_eq!((slots.len(), slots.is_empty()), (1000, false));
+    }
+
+    #[test]
+    fn ids_not_in_use_are_none() {
+        let domain = Domain::new();
+        let slots = Slots::new(&domain);
+        slots.insert(Arc::new(1u64));
+        for id in [0, 2, 65, u32::MAX] {
+            assert_eq!(slots.snapshot(id), None);
+            assert_eq!(slots.replace(id, Arc::new(2)), None);
+            assert_eq!(slots.remove(id), None);
+            domain.reader().burst(|guard| assert!(slots.get(guard, id).is_none()));
+        }
+        assert_eq!((slots.len(), domain.pending()), (1, 0));
+    }
+
+    #[test]
+    fn a_removed_value_and_its_id_last_until_the_burst_ends() {
+        let domain = Domain::new();
+        let slots = Slots::new(&domain);
+        let id = slots.insert(Arc::new(1u64));
+        domain.reader().burst(|guard| {
+            let value = slots.get(guard, id).unwrap();
+            assert_eq!(slots.remove(id).as_deref(), Some(&1));
+            domain.reclaim();
+            assert_ne!(slots.insert(Arc::new(2)), id);
+            assert_eq!((*value, slots.get(guard, id).is_none()), (1, true));
+        });
+        domain.reclaim();
+        assert_eq!((slots.insert(Arc::new(3)), slots.len()), (id, 2));
+    }
+
+    #[test]
+    fn a_replaced_value_leaves_the_id_in_use() {
+        let domain = Domain::new();
+        let slots = Slots::new(&domain);
+        let value = Arc::new(1u64);
+        let id = slots.insert(Arc::clone(&value));
+        assert_eq!(slots.replace(id, Arc::new(2)).as_deref(), Some(&1));
+        assert_eq!((slots.snapshot(id).as_deref(), slots.len()), (Some(&2), 1));
+        domain.reclaim();
+        assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn a_dropped_table_lets_its_values_go_after_a_grace_period() {
+        let domain = Domain::new();
+        let slots = Slots::new(&domain);
+        let value = Arc::new(1u64);
+        slots.insert(Arc::clone(&value));
+        slots.insert(Arc::clone(&value));
+        drop(slots);
+        assert_eq!((Arc::strong_count(&value), domain.pending()), (3, 1));
+        domain.reclaim();
+        assert_eq!(Arc::strong_count(&value), 1);
     }
 }
