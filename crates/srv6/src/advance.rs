@@ -1,0 +1,95 @@
+//! The SRH of a packet at an endpoint, and the step to its next segment (RFC 8754 §4.3.1.1).
+
+use route::DropReason;
+use wire::ext::{self, Found, NotFound, Target};
+use wire::srh::Header;
+use wire::{ipv6, srh};
+
+use crate::Env;
+use crate::hmac;
+use crate::srh::is_valid;
+
+/// An SRH in a packet, checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Srh {
+    /// Offset from the front of the IPv6 header, bytes.
+    pub offset: usize,
+    /// Whole length, bytes.
+    pub len: usize,
+    /// Offset of the byte that names the routing header as next header.
+    pub named_at: usize,
+    /// Index of the active segment.
+    pub segments_left: u8,
+}
+
+impl Srh {
+    /// The first routing header, or the first one with segments left.
+    ///
+    /// # Errors
+    /// [`DropReason::NoSrh`] when there is none, [`DropReason::BadSrh`] when it is no valid SRH.
+    pub fn find(packet: &[u8], target: Target) -> Result<Srh, DropReason> {
+        let Found { offset, named_at, .. } = ext::find(packet, target).map_err(|not_found| match not_found {
+            NotFound::Absent => DropReason::NoSrh,
+            NotFound::Truncated => DropReason::BadSrh,
+        })?;
+        let header = packet.get(offset..).and_then(Header::read).ok_or(DropReason::BadSrh)?;
+        let srh = Srh { offset, len: header.len(), named_at, segments_left: header.segments_left };
+        match is_valid(srh.bytes(packet)) {
+            true => Ok(srh),
+            false => Err(DropReason::BadSrh),
+        }
+    }
+
+    /// Its bytes; none when it reaches beyond the packet.
+    pub fn bytes(self, packet: &[u8]) -> &[u8] {
+        packet.get(self.offset..self.offset + self.len).unwrap_or_default()
+    }
+
+    /// Checks its HMAC as the ingress interface demands.
+    ///
+    /// # Errors
+    /// [`DropReason::HmacMissing`] and [`DropReason::HmacInvalid`].
+    #[inline]
+    pub fn verify(self, packet: &[u8], env: &Env<'_>) -> Result<(), DropReason> {
+        if env.require_hmac < 0 {
+            return Ok(());
+        }
+        let source = ipv6::Header::read(packet).ok_or(DropReason::HeaderTruncated)?.src();
+        hmac::verify(env.hmac_keys, env.require_hmac > 0, source, self.bytes(packet))
+    }
+
+    /// Makes the next segment the destination.
+    ///
+    /// # Errors
+    /// [`DropReason::NoSrh`] when there are no segments left.
+    #[inline]
+    pub fn advance(self, packet: &mut [u8]) -> Result<(), DropReason> {
+        let left = self.segments_left.checked_sub(1).ok_or(DropReason::NoSrh)?;
+        let srh = packet.get_mut(self.offset..).ok_or(DropReason::BadSrh)?;
+        let segment = srh::segment(srh, left).ok_or(DropReason::BadSrh)?;
+        Header::read_mut(srh).ok_or(DropReason::BadSrh)?.segments_left = left;
+        ipv6::Header::read_mut(packet).ok_or(DropReason::HeaderTruncated)?.set_dst(segment);
+        Ok(())
+    }
+}
+
+/// Finds the SRH with segments left and makes its next segment the destination: what End and its kin begin with. A first SRH without segments
+/// left is skipped, as in Linux.
+///
+/// # Errors
+/// No such SRH, a malformed one, or one whose HMAC does not satisfy.
+#[inline]
+pub(crate) fn to_next_segment(packet: &mut [u8], env: &Env<'_>) -> Result<(), DropReason> {
+    active(packet, env)?.advance(packet)
+}
+
+/// The SRH with segments left, verified.
+///
+/// # Errors
+/// As [`to_next_segment`].
+#[inline]
+pub(crate) fn active(packet: &[u8], env: &Env<'_>) -> Result<Srh, DropReason> {
+    let srh = Srh::find(packet, Target::ActiveRouting)?;
+    srh.verify(packet, env)?;
+    Ok(srh)
+}
