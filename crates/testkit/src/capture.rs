@@ -1,17 +1,19 @@
 //! Captures as tests need them: whole and in memory, through the readers and writers of `port`.
 
-use port::capture::{Reader, Writer};
+use port::capture::{CaptureError, Reader, Writer};
 use port::{Pool, Time};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
+
+use crate::network::E0;
 
 /// One captured packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
     /// When it was seen.
     pub time: Time,
-    /// Its bytes: from the Ethernet or, in a raw capture, the IP header on.
+    /// Its bytes from the Ethernet header on. A packet of a raw capture gets one that is addressed to [`E0`].
     pub bytes: Vec<u8>,
 }
 
@@ -20,25 +22,28 @@ pub struct Record {
 /// # Panics
 /// When the file cannot be read to its end.
 pub fn read(path: &Path) -> Vec<Record> {
-    let (records, broken) = read_as_far_as_it_goes(path);
-    assert!(broken.is_none(), "{}: {}", path.display(), broken.unwrap_or_default());
+    let (records, error) = read_as_far_as_it_goes(path);
+    if let Some(error) = error {
+        panic!("{error}");
+    }
     records
 }
 
 /// The packets of a capture up to where it breaks off or is refused, and why.
-pub fn read_as_far_as_it_goes(path: &Path) -> (Vec<Record>, Option<String>) {
+pub fn read_as_far_as_it_goes(path: &Path) -> (Vec<Record>, Option<CaptureError>) {
     let mut pool = Pool::default();
     let mut records = Vec::new();
     let mut read = || {
         let mut reader = Reader::open(path)?;
         while let Some(packet) = reader.next(&mut pool)? {
+            let packet = packet.into_ethernet(E0.0);
             records.push(Record { time: packet.time, bytes: packet.buf.to_vec() });
             pool.give(packet.buf);
         }
-        Ok::<_, port::capture::CaptureError>(())
+        Ok(())
     };
-    let broken = read().err().map(|error| error.to_string());
-    (records, broken)
+    let error = read().err();
+    (records, error)
 }
 
 /// Writes Ethernet frames as a capture.
@@ -65,8 +70,7 @@ mod tests {
     fn what_is_written_reads_back() {
         let scratch = Scratch::new();
         let path = scratch.path().join("written.pcap");
-        let records =
-            [Record { time: Time(4_000_000), bytes: vec![1; 60] }, Record { time: Time(1_000_000_008_000), bytes: vec![2; 1514] }];
+        let records = [Record { time: Time(4_000_000), bytes: vec![1; 60] }, Record { time: Time(1_000_000_008_000), bytes: vec![2; 1514] }];
         write(&path, &records);
         assert_eq!(read(&path), records);
     }
