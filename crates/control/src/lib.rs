@@ -1,1 +1,37 @@
-//! To be written.
+//! What the operator wants: iproute2's configuration language, read into typed commands and applied to the tables.
+#![forbid(unsafe_code)]
+
+mod addr;
+mod address;
+mod apply;
+mod command;
+mod encap;
+mod error;
+mod keyword;
+mod lexer;
+mod link;
+mod nearest;
+mod neigh;
+mod number;
+mod protocol;
+mod route;
+mod rule;
+mod span;
+mod sr;
+mod sysctl;
+mod table;
+mod words;
+
+pub use self::route::{Nexthop, RouteCommand, RouteOperation, RouteTable};
+pub use addr::{AddressCommand, AddressOperation, Broadcast};
+pub use address::{Family, Prefix};
+pub use apply::{Configuration, LocalSid, network_file};
+pub use command::Command;
+pub use encap::{Encap, Seg6, Seg6Local};
+pub use error::{Diagnostic, Error, Errors, Fault};
+pub use link::{LinkChanges, LinkCommand, Master};
+pub use neigh::{NeighbourCommand, NeighbourOperation};
+pub use rule::{RuleCommand, RuleOperation};
+pub use span::{Position, Span, Spanned, Word};
+pub use sr::SrCommand;
+pub use sysctl::{SYSCTLS, Setting, Sysctl, Target};

@@ -1,0 +1,186 @@
+//! `ip address`: addresses of devices.
+
+use std::net::IpAddr;
+
+use crate::address::{self, Family, Prefix};
+use crate::command::{Verb, verb};
+use crate::error::Error;
+use crate::keyword::{self, Keyword, full, short};
+use crate::number;
+use crate::span::{Spanned, Word};
+use crate::words::{Words, once, unknown};
+
+/// An `ip address` command.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AddressCommand<'t> {
+    /// What to do.
+    pub operation: AddressOperation,
+    /// The address and the length of its subnet.
+    pub address: Spanned<Prefix>,
+    /// The device.
+    pub device: Word<'t>,
+    /// IPv4 broadcast address.
+    pub broadcast: Option<Spanned<Broadcast>>,
+    /// Scope number: 0 global, 200 site, 253 link, 254 host.
+    pub scope: Option<Spanned<u8>>,
+    /// No duplicate address detection. noref does none.
+    pub nodad: bool,
+    /// No connected route.
+    pub no_prefix_route: bool,
+}
+
+/// What is done with an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AddressOperation {
+    /// It must not exist.
+    Add,
+    /// It must exist.
+    Change,
+    /// It may exist.
+    Replace,
+    /// It must exist and goes.
+    Delete,
+}
+
+/// A broadcast address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Broadcast {
+    /// This one.
+    Address(IpAddr),
+    /// The last address of the subnet (`brd +`).
+    Last,
+    /// The first address of the subnet (`brd -`).
+    First,
+}
+
+const VERBS: &[Keyword<Verb<AddressOperation>>] = &[
+    short("add", Verb::Do(AddressOperation::Add)),
+    short("change", Verb::Do(AddressOperation::Change)),
+    full("chg", Verb::Do(AddressOperation::Change)),
+    short("replace", Verb::Do(AddressOperation::Replace)),
+    short("delete", Verb::Do(AddressOperation::Delete)),
+    short("show", Verb::Show),
+    short("lst", Verb::Show),
+    short("list", Verb::Show),
+    short("flush", Verb::Later),
+    short("save", Verb::Show),
+    short("showdump", Verb::Show),
+    short("restore", Verb::Later),
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Key {
+    Broadcast,
+    Scope,
+    Device,
+    Label,
+    Lifetime,
+    NoDad,
+    NoPrefixRoute,
+    Protocol,
+    Local,
+    /// iproute2 knows it, noref not yet.
+    Later,
+}
+
+const KEYS: &[Keyword<Key>] = &[
+    full("peer", Key::Later),
+    full("remote", Key::Later),
+    short("broadcast", Key::Broadcast),
+    full("brd", Key::Broadcast),
+    full("anycast", Key::Later),
+    full("scope", Key::Scope),
+    full("dev", Key::Device),
+    full("label", Key::Label),
+    full("metric", Key::Later),
+    full("priority", Key::Later),
+    full("preference", Key::Later),
+    short("valid_lft", Key::Lifetime),
+    short("preferred_lft", Key::Lifetime),
+    full("nodad", Key::NoDad),
+    full("noprefixroute", Key::NoPrefixRoute),
+    full("home", Key::Later),
+    full("optimistic", Key::Later),
+    full("mngtmpaddr", Key::Later),
+    full("autojoin", Key::Later),
+    full("proto", Key::Protocol),
+    full("local", Key::Local),
+];
+
+/// The scopes every system has a name for (`rt_scopes` of iproute2).
+pub(crate) const SCOPES: &[Keyword<u8>] =
+    &[full("global", 0), full("site", 200), full("link", 253), full("host", 254), full("nowhere", 255)];
+
+/// Reads a scope, by name or number.
+pub(crate) fn scope(word: Word<'_>) -> Result<Spanned<u8>, Error> {
+    match keyword::find(SCOPES, word.text) {
+        Some(scope) => Ok(word.with(scope.key)),
+        None if word.text.starts_with(|first: char| first.is_ascii_digit()) => number::u8(word, "a scope"),
+        None => Err(unknown(word, "scope", keyword::words(SCOPES))),
+    }
+}
+
+/// Reads what follows `ip address`.
+pub(crate) fn parse<'t>(words: &mut Words<'_, 't>, family: Option<Family>) -> Result<AddressCommand<'t>, Error> {
+    let (operation, _) = verb(words, "address", VERBS)?;
+    let mut family = family;
+    let (mut local, mut broadcast, mut device, mut scope_given) = (None, None, None, None);
+    let (mut nodad, mut no_prefix_route) = (false, false);
+    while let Some(word) = words.next() {
+        match keyword::find(KEYS, word.text).map(|keyword| keyword.key) {
+            Some(Key::Broadcast) => {
+                let value = words.value("an address, + or -")?;
+                let parsed = match value.text {
+                    "+" => value.with(Broadcast::Last),
+                    "-" => value.with(Broadcast::First),
+                    _ => value.with(Broadcast::Address(address::address(value, family)?.value)),
+                };
+                once(&mut broadcast, parsed, word)?;
+            }
+            Some(Key::Scope) => once(&mut scope_given, scope(words.value("a scope")?)?, word)?,
+            Some(Key::Device) => once(&mut device, words.value("a device")?, word)?,
+            // A label is a name for old tools, a protocol a note of who set the address: neither changes what is forwarded.
+            Some(Key::Label) => drop(words.value("a label")?),
+            Some(Key::Protocol) => drop(words.value("a protocol")?),
+            Some(Key::Lifetime) => {
+                let value = words.value("a lifetime")?;
+                if value.text != "forever" {
+                    return Err(Error::not_implemented(value.span, "an address that expires").accepting(vec!["forever".to_owned()]));
+                }
+            }
+            Some(Key::NoDad) => nodad = true,
+            Some(Key::NoPrefixRoute) => no_prefix_route = true,
+            Some(Key::Local) => once(&mut local, own_prefix(words.value("an address")?, &mut family)?, word)?,
+            Some(Key::Later) => return Err(Error::not_implemented(word.span, format!("\"{}\" of an address", word.text))),
+            None if local.is_none() && (word.text.contains(['.', ':', '/']) || word.text.starts_with(|c: char| c.is_ascii_digit())) => {
+                local = Some(own_prefix(word, &mut family)?);
+            }
+            None => return Err(unknown(word, "keyword", accepted())),
+        }
+    }
+    let command = "\"ip address\"";
+    Ok(AddressCommand {
+        operation,
+        address: local.ok_or_else(|| words.incomplete(command, "an address"))?,
+        device: device.ok_or_else(|| words.incomplete(command, "a device (\"dev NAME\")"))?,
+        broadcast,
+        scope: scope_given,
+        nodad,
+        no_prefix_route,
+    })
+}
+
+/// Reads an address with the length of its subnet, which settles the family for what follows.
+fn own_prefix(word: Word<'_>, family: &mut Option<Family>) -> Result<Spanned<Prefix>, Error> {
+    let prefix = address::prefix(word, *family)?;
+    let Some(value) = prefix.value.filter(|prefix| !prefix.addr.is_unspecified()) else {
+        return Err(Error::refused(word.span, format!("\"{}\" is not an address that a device can have", word.text)));
+    };
+    *family = Some(value.family());
+    Ok(word.with(value))
+}
+
+fn accepted() -> Vec<String> {
+    let kept = KEYS.iter().filter(|keyword| !matches!(keyword.key, Key::Later));
+    ["ADDRESS/LENGTH".to_owned()].into_iter().chain(kept.map(|keyword| keyword.word.to_owned())).collect()
+}

@@ -1,0 +1,172 @@
+//! One line of a network file as a typed command.
+
+use crate::addr::{self, AddressCommand};
+use crate::address::Family;
+use crate::error::{Error, Fault};
+use crate::keyword::{self, Keyword, full, short};
+use crate::link::{self, LinkCommand};
+use crate::neigh::{self, NeighbourCommand};
+use crate::route::{self, RouteCommand};
+use crate::rule::{self, RuleCommand};
+use crate::span::{Span, Word};
+use crate::sr::{self, SrCommand};
+use crate::sysctl::{self, Setting};
+use crate::words::{Words, no_value, unknown};
+
+/// What a line asks for. Names are borrowed from the text; values keep the place they were read from.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Command<'t> {
+    /// `ip link`.
+    Link(LinkCommand<'t>),
+    /// `ip address`.
+    Address(AddressCommand<'t>),
+    /// `ip route`.
+    Route(RouteCommand<'t>),
+    /// `ip rule`.
+    Rule(RuleCommand<'t>),
+    /// `ip neighbour`.
+    Neighbour(NeighbourCommand<'t>),
+    /// `ip sr`.
+    Sr(SrCommand<'t>),
+    /// `sysctl`, which takes any number of settings.
+    Sysctl(Vec<Setting<'t>>),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Object {
+    Address,
+    Route,
+    Rule,
+    Neighbour,
+    Link,
+    Sr,
+    /// iproute2 knows it, noref not yet.
+    Later,
+}
+
+/// In iproute2's order, which its abbreviations depend on.
+const OBJECTS: &[Keyword<Object>] = &[
+    short("address", Object::Address),
+    short("addrlabel", Object::Later),
+    short("maddress", Object::Later),
+    short("route", Object::Route),
+    short("rule", Object::Rule),
+    short("neighbor", Object::Neighbour),
+    short("neighbour", Object::Neighbour),
+    short("ntable", Object::Later),
+    short("ntbl", Object::Later),
+    short("link", Object::Link),
+    short("l2tp", Object::Later),
+    short("fou", Object::Later),
+    short("ila", Object::Later),
+    short("macsec", Object::Later),
+    short("tunnel", Object::Later),
+    short("tunl", Object::Later),
+    short("tuntap", Object::Later),
+    short("tap", Object::Later),
+    short("token", Object::Later),
+    short("tcpmetrics", Object::Later),
+    short("monitor", Object::Later),
+    short("xfrm", Object::Later),
+    short("mroute", Object::Later),
+    short("mrule", Object::Later),
+    short("netns", Object::Later),
+    short("netconf", Object::Later),
+    short("vrf", Object::Later),
+    short("sr", Object::Sr),
+    short("nexthop", Object::Later),
+    short("mptcp", Object::Later),
+    short("ioam", Object::Later),
+    short("stats", Object::Later),
+];
+
+/// What to do with an object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verb<V> {
+    /// Something that noref does.
+    Do(V),
+    /// Something that only shows.
+    Show,
+    /// iproute2 knows it, noref not yet.
+    Later,
+}
+
+/// Reads the verb of a command, `add` or `replace`; `object` is the command so far, for the error.
+pub(crate) fn verb<'t, V: Copy>(words: &mut Words<'_, 't>, object: &str, table: &[Keyword<Verb<V>>]) -> Result<(V, Word<'t>), Error> {
+    let doing = || table.iter().filter(|keyword| matches!(keyword.key, Verb::Do(_))).map(|keyword| keyword.word.to_owned()).collect();
+    let word = words.value("a command").map_err(|error| error.accepting(doing()))?;
+    match keyword::find(table, word.text).map(|keyword| (keyword.key, keyword.word)) {
+        Some((Verb::Do(verb), _)) => Ok((verb, word)),
+        Some((Verb::Show, name)) => Err(Error::new(word.span, Fault::ShowsOnly(format!("{object} {name}")))),
+        Some((Verb::Later, name)) => Err(Error::not_implemented(word.span, format!("\"{object} {name}\"")).accepting(doing())),
+        None => Err(unknown(word, "command", doing())),
+    }
+}
+
+/// Reads a line. The words are those of [`crate::lexer::Lexer`], at least one.
+pub(crate) fn parse<'t>(words: &[Word<'t>]) -> Result<Command<'t>, Error> {
+    let mut words = Words::new(words);
+    let first = words.peek().map_or("", |word| word.text);
+    match first {
+        "sysctl" => {
+            words.next();
+            return sysctl::parse(&mut words).map(Command::Sysctl);
+        }
+        "bridge" | "tc" | "ethtool" | "devlink" | "dcb" | "rdma" => {
+            let span = words.next().map_or(Span::default(), |word| word.span);
+            return Err(Error::not_implemented(span, format!("\"{first}\"")));
+        }
+        _ => {}
+    }
+    words.take("ip");
+    let family = options(&mut words)?;
+    let accepted = || {
+        let objects = OBJECTS.iter().filter(|object| !matches!(object.key, Object::Later) && object.word != "neighbor");
+        objects.map(|object| object.word.to_owned()).chain(["sysctl".to_owned()]).collect::<Vec<_>>()
+    };
+    let word = words.value("an object").map_err(|error| error.accepting(accepted()))?;
+    let Some(object) = keyword::find(OBJECTS, word.text) else {
+        return Err(unknown(word, "object", accepted()));
+    };
+    let command = match object.key {
+        Object::Address => addr::parse(&mut words, family).map(Command::Address),
+        Object::Route => route::parse(&mut words, family).map(Command::Route),
+        Object::Rule => rule::parse(&mut words, family).map(Command::Rule),
+        Object::Neighbour => neigh::parse(&mut words, family).map(Command::Neighbour),
+        Object::Link => link::parse(&mut words).map(Command::Link),
+        Object::Sr => sr::parse(&mut words).map(Command::Sr),
+        Object::Later => Err(Error::not_implemented(word.span, format!("\"ip {}\"", object.word))),
+    }?;
+    words.end()?;
+    Ok(command)
+}
+
+/// Whether later lines may need what this one sets up; also of a line that can not be read.
+pub(crate) fn others_build_on(words: &[Word<'_>]) -> bool {
+    let mut words = Words::new(words);
+    words.take("ip");
+    if options(&mut words).is_err() {
+        return true;
+    }
+    let object = words.next().and_then(|word| keyword::find(OBJECTS, word.text)).map(|object| object.key);
+    !matches!(object, Some(Object::Route | Object::Rule | Object::Neighbour | Object::Later))
+}
+
+/// Reads the options in front of the object: `-4`, `-6`, `-family inet|inet6`.
+fn options(words: &mut Words<'_, '_>) -> Result<Option<Family>, Error> {
+    const FAMILIES: &[Keyword<Family>] = &[full("inet", Family::V4), full("inet6", Family::V6)];
+    let mut family = None;
+    while let Some(word) = words.peek().filter(|word| word.text.starts_with('-')) {
+        words.next();
+        match word.text {
+            "-4" => family = Some(Family::V4),
+            "-6" => family = Some(Family::V6),
+            option if option.len() > 1 && "-family".starts_with(option) => family = Some(words.keyword(FAMILIES, "family")?.0.key),
+            _ => {
+                return Err(no_value(word, "an option", "a network file takes those that name the address family")
+                    .accepting(["-4", "-6", "-family"].map(str::to_owned).to_vec()));
+            }
+        }
+    }
+    Ok(family)
+}

@@ -1,0 +1,272 @@
+//! `encap seg6` and `encap seg6local`: what a route does to a packet.
+//!
+//! Actions, their attributes and flavours are those of the `srv6` crate's tables: a new action needs no change here.
+
+use std::net::Ipv6Addr;
+
+use srv6::{ACTIONS, Attr, Attributes, BuildError, Descriptor, Flavors, Mode, SegmentList, Sid};
+
+use crate::address;
+use crate::error::{Error, Fault};
+use crate::keyword::{self, Keyword, full};
+use crate::number;
+use crate::route;
+use crate::span::{Span, Spanned, Word};
+use crate::table;
+use crate::words::{Words, no_value, once, unknown};
+
+/// What a route does to a packet.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Encap<'t> {
+    /// `encap seg6`: a headend.
+    Seg6(Seg6),
+    /// `encap seg6local`: an endpoint behaviour.
+    Seg6Local(Box<Seg6Local<'t>>),
+}
+
+/// A headend.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Seg6 {
+    /// How the segments are put on.
+    pub mode: Spanned<Mode>,
+    /// The segments, in the order of travel, and the key that signs them.
+    pub segments: Spanned<SegmentList>,
+    /// Source of the outer header; without: that of `ip sr tunsrc`.
+    pub tunsrc: Option<Spanned<Ipv6Addr>>,
+}
+
+/// An endpoint behaviour.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Seg6Local<'t> {
+    /// The action.
+    pub action: Spanned<&'static Descriptor>,
+    /// Its attributes, but for the devices, which are names still.
+    pub attributes: Attributes,
+    /// `oif`.
+    pub oif: Option<Word<'t>>,
+    /// `iif`.
+    pub iif: Option<Word<'t>>,
+    /// Where each attribute stands: its value, or the attribute itself if it has none.
+    pub places: Vec<(Attr, Span)>,
+}
+
+impl Seg6Local<'_> {
+    /// Where an attribute stands; the action if it was not given.
+    #[must_use]
+    pub fn place(&self, attr: Option<Attr>) -> Span {
+        let given = self.places.iter().find(|(given, _)| Some(*given) == attr);
+        given.map_or(self.action.span, |&(_, span)| span)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Type {
+    Seg6,
+    Seg6Local,
+    /// iproute2 knows it, noref not yet.
+    Later,
+}
+
+const TYPES: &[Keyword<Type>] = &[
+    full("seg6", Type::Seg6),
+    full("seg6local", Type::Seg6Local),
+    full("mpls", Type::Later),
+    full("ip", Type::Later),
+    full("ip6", Type::Later),
+    full("ila", Type::Later),
+    full("bpf", Type::Later),
+    full("rpl", Type::Later),
+    full("ioam6", Type::Later),
+    full("xfrm", Type::Later),
+];
+
+/// Reads what follows `encap`.
+pub(crate) fn parse<'t>(words: &mut Words<'_, 't>) -> Result<Encap<'t>, Error> {
+    let known = || vec!["seg6".to_owned(), "seg6local".to_owned()];
+    let word = words.value("a type").map_err(|error| error.accepting(known()))?;
+    match keyword::find(TYPES, word.text).map(|keyword| keyword.key) {
+        Some(Type::Seg6) => seg6(words).map(Encap::Seg6),
+        Some(Type::Seg6Local) => seg6local(words).map(|local| Encap::Seg6Local(Box::new(local))),
+        Some(Type::Later) => Err(Error::not_implemented(word.span, format!("\"encap {}\"", word.text)).accepting(known())),
+        None => Err(unknown(word, "type of encapsulation", known())),
+    }
+}
+
+/// Whether an IPv4 route may have it: a SID is an IPv6 destination, and an SRH is inserted into an IPv6 packet.
+pub(crate) fn takes_ipv4(encap: &Spanned<Encap<'_>>) -> Result<(), Error> {
+    match &encap.value {
+        Encap::Seg6Local(_) => Err(Error::refused(encap.span, "\"encap seg6local\" needs an IPv6 route: a SID is an IPv6 address")),
+        Encap::Seg6(Seg6 { mode: Spanned { value: Mode::Inline, span }, .. }) => {
+            Err(Error::refused(*span, "mode inline needs an IPv6 route: it inserts an SRH into the packet"))
+        }
+        Encap::Seg6(_) => Ok(()),
+    }
+}
+
+fn seg6(words: &mut Words<'_, '_>) -> Result<Seg6, Error> {
+    const WORDS: [&str; 4] = ["mode", "segs", "hmac", "tunsrc"];
+    let (mut mode, mut segments, mut hmac, mut tunsrc) = (None, None, None, None);
+    while let Some(word) = words.peek() {
+        match word.text {
+            "mode" | "segs" | "hmac" | "tunsrc" => words.next(),
+            "lookup" => return Err(Error::not_implemented(word.span, "\"lookup\" of \"encap seg6\"")),
+            other if route::may_follow_encap(other) => break,
+            _ => return Err(unknown(word, "keyword of \"encap seg6\"", WORDS.map(str::to_owned).to_vec())),
+        };
+        match word.text {
+            "mode" => {
+                let value = words.value("a mode").map_err(|error| error.accepting(mode_words()))?;
+                let named = Mode::from_word(value.text).ok_or_else(|| unknown(value, "mode", mode_words()))?;
+                once(&mut mode, value.with(named), word)?;
+            }
+            "segs" => {
+                if mode.is_none() {
+                    return Err(Error::refused(word.span, "\"mode\" stands before \"segs\""));
+                }
+                let value = words.value("segments (SID[,SID…])")?;
+                once(&mut segments, value.with(self::segments(value)?), word)?;
+            }
+            "hmac" => once(&mut hmac, number::u32(words.value("a key number")?, "a key number")?, word)?,
+            _ => once(&mut tunsrc, address::address6(words.value("an IPv6 address")?)?, word)?,
+        }
+    }
+    let mode = mode.ok_or_else(|| words.missing("a mode (\"mode MODE\")").accepting(mode_words()))?;
+    let segments = segments.ok_or_else(|| words.missing("segments (\"segs SID[,SID…]\")"))?;
+    let list = SegmentList { segments: segments.value, hmac: hmac.map_or(0, |key| key.value) };
+    Ok(Seg6 { mode, segments: Spanned::new(list, segments.span), tunsrc })
+}
+
+fn mode_words() -> Vec<String> {
+    Mode::ALL.map(|mode| mode.word().to_owned()).to_vec()
+}
+
+/// Reads segments with commas between them.
+fn segments(word: Word<'_>) -> Result<Vec<Ipv6Addr>, Error> {
+    let mut at = 0;
+    let mut segments = Vec::new();
+    for text in word.text.split(',') {
+        let segment = word.part(at, at + text.len());
+        if text.is_empty() {
+            return Err(no_value(word, "a list of segments", "an address is missing beside a comma"));
+        }
+        segments.push(address::address6(segment)?.value);
+        at += text.len() + 1;
+    }
+    Ok(segments)
+}
+
+fn seg6local<'t>(words: &mut Words<'_, 't>) -> Result<Seg6Local<'t>, Error> {
+    let mut action = None;
+    let (mut attributes, mut oif, mut iif) = (Attributes::default(), None, None);
+    let mut places: Vec<(Attr, Span)> = Vec::new();
+    while let Some(word) = words.peek() {
+        if word.text == "action" {
+            words.next();
+            once(&mut action, named_action(words)?, word)?;
+            continue;
+        }
+        let Some(attr) = Attr::ALL.into_iter().find(|attr| attr.word() == word.text) else {
+            if route::may_follow_encap(word.text) {
+                break;
+            }
+            return Err(match word.text {
+                "endpoint" => Error::not_implemented(word.span, "\"endpoint\" of \"encap seg6local\""),
+                _ => unknown(
+                    word,
+                    "attribute of \"encap seg6local\"",
+                    attribute_words(action.map(|action: Spanned<&Descriptor>| action.value)),
+                ),
+            });
+        };
+        words.next();
+        if places.iter().any(|&(given, _)| given == attr) {
+            return Err(Error::new(word.span, Fault::Twice(word.text.to_owned())));
+        }
+        let place = match attr {
+            Attr::Nh4 => set(&mut attributes.nh4, address::address4(words.value("an IPv4 address")?)?),
+            Attr::Nh6 => set(&mut attributes.nh6, address::address6(words.value("an IPv6 address")?)?),
+            Attr::Oif => device(&mut oif, words.value("a device")?),
+            Attr::Iif => device(&mut iif, words.value("a device")?),
+            Attr::Table => set(&mut attributes.table, table::parse(words.value("a table")?)?),
+            Attr::VrfTable => set(&mut attributes.vrftable, table::parse(words.value("a table")?)?),
+            Attr::Srh => set(&mut attributes.srh, srh(words)?),
+            Attr::Flavors => {
+                let flavors = flavors(words.value("flavors")?)?;
+                attributes.flavors = flavors.value;
+                flavors.span
+            }
+            Attr::Lblen | Attr::Nflen => {
+                if attributes.flavors.is_empty() {
+                    return Err(Error::refused(word.span, format!("\"{}\" stands behind \"flavors next-csid\"", word.text)));
+                }
+                let slot = if attr == Attr::Lblen { &mut attributes.lblen } else { &mut attributes.nflen };
+                set(slot, number::u8(words.value("a number of bits")?, "a number of bits")?)
+            }
+            Attr::Count => {
+                attributes.count = true;
+                word.span
+            }
+        };
+        places.push((attr, place));
+    }
+    let action = action.ok_or_else(|| words.missing("an action (\"action NAME\")").accepting(action_words()))?;
+    Ok(Seg6Local { action, attributes, oif, iif, places })
+}
+
+fn set<T>(slot: &mut Option<T>, value: Spanned<T>) -> Span {
+    *slot = Some(value.value);
+    value.span
+}
+
+fn device<'t>(slot: &mut Option<Word<'t>>, word: Word<'t>) -> Span {
+    *slot = Some(word);
+    word.span
+}
+
+fn named_action(words: &mut Words<'_, '_>) -> Result<Spanned<&'static Descriptor>, Error> {
+    let word = words.value("an action").map_err(|error| error.accepting(action_words()))?;
+    let descriptor = srv6::action(word.text).ok_or_else(|| unknown(word, "action", action_words()))?;
+    // Said at once, before attributes that are not known either.
+    if let Err(BuildError::NotImplemented { action }) = Sid::build(descriptor, &Attributes::default()) {
+        return Err(Error::not_implemented(word.span, action));
+    }
+    Ok(word.with(descriptor))
+}
+
+/// Reads `segs SID[,SID…] [hmac KEYID]`.
+fn srh(words: &mut Words<'_, '_>) -> Result<Spanned<SegmentList>, Error> {
+    const SEGS: &[Keyword<()>] = &[full("segs", ())];
+    words.keyword(SEGS, "keyword of \"srh\"")?;
+    let word = words.value("segments (SID[,SID…])")?;
+    let segments = segments(word)?;
+    let hmac = if words.take("hmac") { number::u32(words.value("a key number")?, "a key number")?.value } else { 0 };
+    Ok(word.with(SegmentList { segments, hmac }))
+}
+
+/// Reads flavours with commas between them.
+fn flavors(word: Word<'_>) -> Result<Spanned<Flavors>, Error> {
+    let mut at = 0;
+    let mut flavors = Flavors::NONE;
+    for text in word.text.split(',') {
+        let part = word.part(at, at + text.len());
+        // All that any action has.
+        let known = || ACTIONS.iter().fold(Flavors::NONE, |all, action| all.union(action.flavors)).to_string();
+        let flavor = Flavors::from_word(text).ok_or_else(|| unknown(part, "flavor", known().split(',').map(str::to_owned).collect()))?;
+        flavors = flavors.union(flavor);
+        at += text.len() + 1;
+    }
+    Ok(word.with(flavors))
+}
+
+/// The actions that noref has.
+fn action_words() -> Vec<String> {
+    let there = |action: &'static Descriptor| !matches!(Sid::build(action, &Attributes::default()), Err(BuildError::NotImplemented { .. }));
+    ACTIONS.iter().copied().filter(|action| there(action)).map(|action| action.name.to_owned()).collect()
+}
+
+/// The attributes that an action takes, or all if none is named yet.
+fn attribute_words(action: Option<&Descriptor>) -> Vec<String> {
+    let taken = |attr: &Attr| action.is_none_or(|action| action.required.union(action.optional).contains(*attr));
+    let attributes = Attr::ALL.into_iter().filter(taken).map(|attr| attr.word().to_owned());
+    if action.is_none() { ["action".to_owned()].into_iter().chain(attributes).collect() } else { attributes.collect() }
+}

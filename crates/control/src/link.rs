@@ -1,0 +1,227 @@
+//! `ip link`: devices.
+
+use route::TableId;
+use wire::Mac;
+
+use crate::address;
+use crate::command::{Verb, verb};
+use crate::error::Error;
+use crate::keyword::{self, Keyword, full, short};
+use crate::number;
+use crate::span::{Spanned, Word};
+use crate::table;
+use crate::words::{Words, no_value, once, unknown};
+
+/// An `ip link` command.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LinkCommand<'t> {
+    /// `link add NAME type vrf table N`.
+    AddVrf {
+        /// The new device.
+        device: Word<'t>,
+        /// Its table.
+        table: Spanned<TableId>,
+        /// What is set along with it.
+        changes: LinkChanges<'t>,
+    },
+    /// `link set DEV …`.
+    Set {
+        /// The device.
+        device: Word<'t>,
+        /// What is set.
+        changes: LinkChanges<'t>,
+    },
+    /// `link del DEV`.
+    Delete {
+        /// The device.
+        device: Word<'t>,
+    },
+}
+
+/// What `link set` changes; `None` stays as it is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LinkChanges<'t> {
+    /// Ethernet address.
+    pub address: Option<Spanned<Mac>>,
+    /// Largest packet, bytes without the Ethernet header.
+    pub mtu: Option<Spanned<u32>>,
+    /// `up` or `down`.
+    pub up: Option<bool>,
+    /// VRF device to belong to, or none (`nomaster`).
+    pub master: Option<Master<'t>>,
+}
+
+/// What a device belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Master<'t> {
+    /// `master DEV`.
+    Device(Word<'t>),
+    /// `nomaster`.
+    None,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum LinkVerb {
+    Add,
+    Set,
+    Delete,
+}
+
+const VERBS: &[Keyword<Verb<LinkVerb>>] = &[
+    short("add", Verb::Do(LinkVerb::Add)),
+    short("set", Verb::Do(LinkVerb::Set)),
+    short("change", Verb::Do(LinkVerb::Set)),
+    short("replace", Verb::Later),
+    short("delete", Verb::Do(LinkVerb::Delete)),
+    short("show", Verb::Show),
+    short("lst", Verb::Show),
+    short("list", Verb::Show),
+    short("xstats", Verb::Show),
+    short("afstats", Verb::Show),
+    short("property", Verb::Later),
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Key {
+    Up,
+    Down,
+    Name,
+    Link,
+    Address,
+    Mtu,
+    Master,
+    NoMaster,
+    Type,
+    Device,
+    /// iproute2 knows it, noref not yet.
+    Later,
+}
+
+const KEYS: &[Keyword<Key>] = &[
+    full("up", Key::Up),
+    full("down", Key::Down),
+    full("name", Key::Name),
+    short("index", Key::Later),
+    short("link", Key::Link),
+    short("address", Key::Address),
+    short("broadcast", Key::Later),
+    full("brd", Key::Later),
+    short("txqueuelen", Key::Later),
+    full("qlen", Key::Later),
+    short("txqlen", Key::Later),
+    full("mtu", Key::Mtu),
+    full("netns", Key::Later),
+    full("multicast", Key::Later),
+    full("allmulticast", Key::Later),
+    full("promisc", Key::Later),
+    full("trailers", Key::Later),
+    full("arp", Key::Later),
+    full("carrier", Key::Later),
+    full("vf", Key::Later),
+    short("master", Key::Master),
+    full("vrf", Key::Master),
+    short("nomaster", Key::NoMaster),
+    short("dynamic", Key::Later),
+    short("type", Key::Type),
+    short("alias", Key::Later),
+    full("group", Key::Later),
+    full("mode", Key::Later),
+    full("state", Key::Later),
+    short("numtxqueues", Key::Later),
+    short("numrxqueues", Key::Later),
+    short("addrgenmode", Key::Later),
+    full("protodown", Key::Later),
+    full("xdp", Key::Later),
+    full("dev", Key::Device),
+];
+
+/// Reads what follows `ip link`.
+pub(crate) fn parse<'t>(words: &mut Words<'_, 't>) -> Result<LinkCommand<'t>, Error> {
+    let (verb, _) = verb(words, "link", VERBS)?;
+    let mut device = None;
+    let mut name = None;
+    let mut changes = LinkChanges::default();
+    while let Some(word) = words.next() {
+        match keyword::find(KEYS, word.text).map(|keyword| keyword.key) {
+            Some(Key::Up) => changes.up = Some(true),
+            Some(Key::Down) => changes.up = Some(false),
+            Some(Key::Address) => once(&mut changes.address, address::mac(words.value("an Ethernet address")?)?, word)?,
+            Some(Key::Mtu) => once(&mut changes.mtu, mtu(words.value("a number of bytes")?)?, word)?,
+            Some(Key::Master) => once(&mut changes.master, Master::Device(words.value("a device")?), word)?,
+            Some(Key::NoMaster) => once(&mut changes.master, Master::None, word)?,
+            Some(Key::Name) if verb == LinkVerb::Add => once(&mut name, new_name(words.value("a name")?)?, word)?,
+            Some(Key::Name) => return Err(Error::not_implemented(word.span, "renaming a device")),
+            // The device below a VLAN or tunnel; the type, still to come, says whether noref has it.
+            Some(Key::Link) if verb == LinkVerb::Add => drop(words.value("a device")?),
+            Some(Key::Type) if verb == LinkVerb::Add => {
+                let table = vrf_table(words)?;
+                let device = name.or(device).ok_or_else(|| words.incomplete("\"link add\"", "a name"))?;
+                return Ok(LinkCommand::AddVrf { device: new_name(device)?, table, changes });
+            }
+            Some(Key::Later | Key::Link | Key::Type) => {
+                return Err(Error::not_implemented(word.span, format!("\"{}\" of a device", word.text)));
+            }
+            Some(Key::Device) => once(&mut device, words.value("a device")?, word)?,
+            None if device.is_none() => device = Some(word),
+            None => return Err(unknown(word, "keyword", accepted())),
+        }
+    }
+    match verb {
+        LinkVerb::Add => Err(words.incomplete("\"link add\"", "a type (\"type vrf table N\")")),
+        LinkVerb::Set => {
+            let device = device.ok_or_else(|| words.incomplete("\"link set\"", "a device"))?;
+            Ok(LinkCommand::Set { device, changes })
+        }
+        LinkVerb::Delete => {
+            let device = device.ok_or_else(|| words.incomplete("\"link del\"", "a device"))?;
+            if changes != LinkChanges::default() {
+                return Err(Error::refused(device.span, "\"link del\" takes a device and nothing else"));
+            }
+            Ok(LinkCommand::Delete { device })
+        }
+    }
+}
+
+/// Reads what follows `type`: so far a VRF and its table.
+fn vrf_table(words: &mut Words<'_, '_>) -> Result<Spanned<TableId>, Error> {
+    let kind = words.value("a type").map_err(|error| error.accepting(vec!["vrf".to_owned()]))?;
+    if kind.text != "vrf" {
+        return Err(Error::not_implemented(kind.span, format!("a device of type \"{}\"", kind.text)).accepting(vec!["vrf".to_owned()]));
+    }
+    let mut table = None;
+    while let Some(word) = words.next() {
+        if !(word.text.starts_with('t') && "table".starts_with(word.text)) {
+            return Err(unknown(word, "keyword", vec!["table".to_owned()]));
+        }
+        let id = table::parse(words.value("a table")?)?;
+        if id.value.0 == 0 {
+            return Err(Error::refused(id.span, "a VRF needs a table of its own, 1 to 4294967295"));
+        }
+        once(&mut table, id, word)?;
+    }
+    table.ok_or_else(|| words.incomplete("\"type vrf\"", "a table (\"table N\")"))
+}
+
+/// The kernel takes 68 bytes (RFC 791) and more for a device that carries IPv4; frames longer than 65535 bytes do not exist.
+fn mtu(word: Word<'_>) -> Result<Spanned<u32>, Error> {
+    let bytes = number::in_range(word, "an MTU", 68, 65536)?;
+    Ok(word.with(bytes.value as u32))
+}
+
+/// A name that a device may get: at most 15 bytes, none of them a slash, a colon or white space.
+fn new_name(word: Word<'_>) -> Result<Word<'_>, Error> {
+    let wrong = if word.text.is_empty() || matches!(word.text, "." | ".." | "all" | "default") {
+        "it has another meaning"
+    } else if word.text.len() > 15 {
+        "it is longer than 15 bytes"
+    } else if word.text.contains(['/', ':']) || word.text.contains(char::is_whitespace) {
+        "it must not contain slashes, colons or white space"
+    } else {
+        return Ok(word);
+    };
+    Err(no_value(word, "a name for a device", wrong))
+}
+
+fn accepted() -> Vec<String> {
+    KEYS.iter().filter(|keyword| !matches!(keyword.key, Key::Later)).map(|keyword| keyword.word.to_owned()).collect()
+}

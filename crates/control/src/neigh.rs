@@ -1,0 +1,128 @@
+//! `ip neighbour`: link-layer addresses of neighbours.
+
+use std::net::IpAddr;
+
+use route::NeighbourState;
+use wire::Mac;
+
+use crate::address::{self, Family};
+use crate::command::{Verb, verb};
+use crate::error::Error;
+use crate::keyword::{self, Keyword, full, short};
+use crate::span::{Spanned, Word};
+use crate::words::{Words, once, unknown};
+
+/// An `ip neighbour` command.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NeighbourCommand<'t> {
+    /// What to do.
+    pub operation: NeighbourOperation,
+    /// The neighbour.
+    pub address: Spanned<IpAddr>,
+    /// Its Ethernet address.
+    pub lladdr: Option<Spanned<Mac>>,
+    /// The device it is reached by.
+    pub device: Word<'t>,
+    /// What is known of it (`nud`): without, it is known for ever.
+    pub state: Spanned<NeighbourState>,
+}
+
+/// What is done with a neighbour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NeighbourOperation {
+    /// It must not exist.
+    Add,
+    /// It must exist.
+    Change,
+    /// It may exist.
+    Replace,
+    /// It must exist and goes.
+    Delete,
+}
+
+const VERBS: &[Keyword<Verb<NeighbourOperation>>] = &[
+    short("add", Verb::Do(NeighbourOperation::Add)),
+    short("change", Verb::Do(NeighbourOperation::Change)),
+    full("chg", Verb::Do(NeighbourOperation::Change)),
+    short("replace", Verb::Do(NeighbourOperation::Replace)),
+    short("delete", Verb::Do(NeighbourOperation::Delete)),
+    short("get", Verb::Show),
+    short("show", Verb::Show),
+    short("lst", Verb::Show),
+    short("list", Verb::Show),
+    short("flush", Verb::Later),
+];
+
+/// States; `None` is one that noref does not have yet.
+const STATES: &[Keyword<Option<NeighbourState>>] = &[
+    short("permanent", Some(NeighbourState::Permanent)),
+    short("reachable", Some(NeighbourState::Reachable)),
+    full("noarp", None),
+    full("none", Some(NeighbourState::None)),
+    full("stale", Some(NeighbourState::Stale)),
+    full("incomplete", Some(NeighbourState::Incomplete)),
+    full("delay", Some(NeighbourState::Delay)),
+    full("probe", Some(NeighbourState::Probe)),
+    short("failed", Some(NeighbourState::Failed)),
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Key {
+    Lladdr,
+    State,
+    Device,
+    Protocol,
+    To,
+    /// iproute2 knows it, noref not yet.
+    Later,
+}
+
+const KEYS: &[Keyword<Key>] = &[
+    short("lladdr", Key::Lladdr),
+    full("nud", Key::State),
+    short("proxy", Key::Later),
+    full("router", Key::Later),
+    full("use", Key::Later),
+    full("managed", Key::Later),
+    short("extern_learn", Key::Later),
+    full("dev", Key::Device),
+    short("protocol", Key::Protocol),
+    full("to", Key::To),
+];
+
+/// Reads what follows `ip neighbour`.
+pub(crate) fn parse<'t>(words: &mut Words<'_, 't>, family: Option<Family>) -> Result<NeighbourCommand<'t>, Error> {
+    let (operation, verb_word) = verb(words, "neighbour", VERBS)?;
+    let (mut neighbour, mut lladdr, mut device, mut state) = (None, None, None, None);
+    while let Some(word) = words.next() {
+        match keyword::find(KEYS, word.text).map(|keyword| keyword.key) {
+            Some(Key::Lladdr) => once(&mut lladdr, address::mac(words.value("an Ethernet address")?)?, word)?,
+            Some(Key::State) => {
+                let (keyword, value) = words.keyword(STATES, "state")?;
+                let known = keyword.key.ok_or_else(|| Error::not_implemented(value.span, format!("\"nud {}\"", value.text)))?;
+                once(&mut state, value.with(known), word)?;
+            }
+            Some(Key::Device) => once(&mut device, words.value("a device")?, word)?,
+            // A note of who set the neighbour.
+            Some(Key::Protocol) => drop(words.value("a protocol")?),
+            Some(Key::To) => once(&mut neighbour, address::address(words.value("an address")?, family)?, word)?,
+            Some(Key::Later) => return Err(Error::not_implemented(word.span, format!("\"{}\" of a neighbour", word.text))),
+            None if neighbour.is_none() && (word.text.contains(['.', ':']) || word.text.starts_with(|c: char| c.is_ascii_digit())) => {
+                neighbour = Some(address::address(word, family)?);
+            }
+            None => {
+                let kept = KEYS.iter().filter(|keyword| !matches!(keyword.key, Key::Later));
+                let accepted = ["ADDRESS".to_owned()].into_iter().chain(kept.map(|keyword| keyword.word.to_owned())).collect();
+                return Err(unknown(word, "keyword", accepted));
+            }
+        }
+    }
+    let command = "\"ip neighbour\"";
+    let address = neighbour.ok_or_else(|| words.incomplete(command, "an address"))?;
+    let device = device.ok_or_else(|| words.incomplete(command, "a device (\"dev NAME\")"))?;
+    let state = state.unwrap_or(verb_word.with(NeighbourState::Permanent));
+    if operation != NeighbourOperation::Delete && state.value.is_valid() && lladdr.is_none() {
+        return Err(words.incomplete(command, "an Ethernet address (\"lladdr MAC\")"));
+    }
+    Ok(NeighbourCommand { operation, address, lladdr, device, state })
+}

@@ -1,0 +1,380 @@
+//! `ip route`: routes.
+
+use std::net::IpAddr;
+
+use route::{Kind, TableId};
+
+use crate::addr;
+use crate::address::{self, Family, Prefix};
+use crate::command::{Verb, verb};
+use crate::encap::{self, Encap};
+use crate::error::Error;
+use crate::keyword::{self, Keyword, full, short};
+use crate::number;
+use crate::protocol;
+use crate::span::{Spanned, Word};
+use crate::table;
+use crate::words::{Words, once, unknown};
+
+/// An `ip route` command.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RouteCommand<'t> {
+    /// What to do.
+    pub operation: RouteOperation,
+    /// IPv4 or IPv6.
+    pub family: Family,
+    /// Destinations, without bits behind the length.
+    pub destination: Spanned<Prefix>,
+    /// Type; a new route without one is `unicast`.
+    pub kind: Option<Spanned<Kind>>,
+    /// Where it stands; without: `main`, or `local` for the types that stand there.
+    pub table: Option<RouteTable<'t>>,
+    /// Metric: lower is better.
+    pub metric: Option<Spanned<u32>>,
+    /// Who set it, a number.
+    pub protocol: Option<Spanned<u8>>,
+    /// Scope, a number.
+    pub scope: Option<Spanned<u8>>,
+    /// Largest packet, bytes. `lock` makes no difference: noref does not learn path MTUs for routes.
+    pub mtu: Option<Spanned<u32>>,
+    /// Source of packets that the router makes.
+    pub source: Option<Spanned<IpAddr>>,
+    /// Ways out; none for types that lead nowhere.
+    pub hops: Vec<Nexthop<'t>>,
+}
+
+/// What is done with a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RouteOperation {
+    /// It must not exist.
+    Add,
+    /// It takes the place of the one that exists, if any does.
+    Replace,
+    /// It stands behind the one that exists; in IPv6 it becomes a further way of it.
+    Append,
+    /// The first route that has all that is given goes.
+    Delete,
+}
+
+/// The table of a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RouteTable<'t> {
+    /// `table T`.
+    Table(Spanned<TableId>),
+    /// `vrf DEV`: the table of that device.
+    Vrf(Word<'t>),
+}
+
+/// A way out.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Nexthop<'t> {
+    /// The gateway, which may be of the other family (`via inet6 …`).
+    pub via: Option<Spanned<IpAddr>>,
+    /// The device.
+    pub device: Option<Word<'t>>,
+    /// The gateway is on the link, whatever the addresses say.
+    pub onlink: bool,
+    /// Share of the flows, 1 to 256.
+    pub weight: u16,
+    /// What is done to the packet.
+    pub encap: Option<Spanned<Encap<'t>>>,
+}
+
+impl Nexthop<'_> {
+    const EMPTY: Self = Nexthop { via: None, device: None, onlink: false, weight: 1, encap: None };
+
+    /// The place an error about this way as a whole points to.
+    pub(crate) fn span(&self) -> Option<crate::Span> {
+        self.via.map(|via| via.span).or(self.device.map(|device| device.span)).or(self.encap.as_ref().map(|encap| encap.span))
+    }
+}
+
+const VERBS: &[Keyword<Verb<RouteOperation>>] = &[
+    short("list", Verb::Show),
+    short("show", Verb::Show),
+    short("lst", Verb::Show),
+    short("add", Verb::Do(RouteOperation::Add)),
+    short("change", Verb::Later),
+    full("chg", Verb::Later),
+    short("replace", Verb::Do(RouteOperation::Replace)),
+    short("prepend", Verb::Later),
+    short("append", Verb::Do(RouteOperation::Append)),
+    short("test", Verb::Later),
+    short("delete", Verb::Do(RouteOperation::Delete)),
+    short("get", Verb::Show),
+    short("flush", Verb::Later),
+    short("save", Verb::Show),
+    short("restore", Verb::Later),
+    short("showdump", Verb::Show),
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Key {
+    Source,
+    Via,
+    Metric,
+    Scope,
+    Mtu,
+    Onlink,
+    Nexthop,
+    Protocol,
+    Table,
+    Vrf,
+    Device,
+    Encap,
+    To,
+    /// iproute2 knows it, noref not yet.
+    Later,
+}
+
+const KEYS: &[Keyword<Key>] = &[
+    full("src", Key::Source),
+    full("as", Key::Later),
+    full("via", Key::Via),
+    full("from", Key::Later),
+    full("tos", Key::Later),
+    short("dsfield", Key::Later),
+    full("expires", Key::Later),
+    short("metric", Key::Metric),
+    short("priority", Key::Metric),
+    full("preference", Key::Metric),
+    full("scope", Key::Scope),
+    full("mtu", Key::Mtu),
+    full("hoplimit", Key::Later),
+    full("advmss", Key::Later),
+    short("reordering", Key::Later),
+    full("rtt", Key::Later),
+    full("rto_min", Key::Later),
+    short("window", Key::Later),
+    short("cwnd", Key::Later),
+    short("initcwnd", Key::Later),
+    short("initrwnd", Key::Later),
+    short("features", Key::Later),
+    short("quickack", Key::Later),
+    short("congctl", Key::Later),
+    short("rttvar", Key::Later),
+    short("ssthresh", Key::Later),
+    short("realms", Key::Later),
+    full("onlink", Key::Onlink),
+    full("nexthop", Key::Nexthop),
+    full("nhid", Key::Later),
+    short("protocol", Key::Protocol),
+    short("table", Key::Table),
+    short("vrf", Key::Vrf),
+    full("dev", Key::Device),
+    full("oif", Key::Device),
+    short("pref", Key::Later),
+    full("encap", Key::Encap),
+    full("ttl-propagate", Key::Later),
+    short("fastopen_no_cookie", Key::Later),
+    full("to", Key::To),
+];
+
+/// Types; `None` are those that noref does not have yet.
+const KINDS: &[Keyword<Option<Kind>>] = &[
+    full("unicast", Some(Kind::Unicast)),
+    full("local", Some(Kind::Local)),
+    full("broadcast", Some(Kind::Broadcast)),
+    full("brd", Some(Kind::Broadcast)),
+    full("anycast", Some(Kind::Anycast)),
+    full("blackhole", Some(Kind::Blackhole)),
+    full("unreachable", Some(Kind::Unreachable)),
+    full("prohibit", Some(Kind::Prohibit)),
+    full("throw", Some(Kind::Throw)),
+    full("multicast", None),
+    full("nat", None),
+    full("xresolve", None),
+];
+
+#[derive(Clone, Copy, Debug)]
+enum HopKey {
+    Via,
+    Device,
+    Weight,
+    Onlink,
+    Encap,
+    /// iproute2 knows it, noref not yet.
+    Later,
+}
+
+const HOP_KEYS: &[Keyword<HopKey>] = &[
+    full("via", HopKey::Via),
+    full("dev", HopKey::Device),
+    full("weight", HopKey::Weight),
+    full("onlink", HopKey::Onlink),
+    short("realms", HopKey::Later),
+    full("encap", HopKey::Encap),
+    full("as", HopKey::Later),
+];
+
+/// Reads what follows `ip route`.
+pub(crate) fn parse<'t>(words: &mut Words<'_, 't>, family: Option<Family>) -> Result<RouteCommand<'t>, Error> {
+    let (operation, _) = verb(words, "route", VERBS)?;
+    let mut family = family;
+    let mut single = Nexthop::EMPTY;
+    let (mut destination, mut kind, mut route_table, mut metric, mut proto, mut scope, mut mtu, mut source) =
+        (None, None, None, None, None, None, None, None);
+    let mut hops = Vec::new();
+    while let Some(word) = words.next() {
+        match keyword::find(KEYS, word.text).map(|keyword| keyword.key) {
+            Some(Key::Source) => once(&mut source, address::address(words.value("an address")?, family)?, word)?,
+            Some(Key::Via) => once(&mut single.via, gateway(words, &mut family)?, word)?,
+            Some(Key::Metric) => once(&mut metric, number::u32(words.value("a metric")?, "a metric")?, word)?,
+            Some(Key::Scope) => once(&mut scope, addr::scope(words.value("a scope")?)?, word)?,
+            Some(Key::Mtu) => {
+                words.take("lock");
+                once(&mut mtu, number::u32(words.value("a number of bytes")?, "an MTU")?, word)?;
+            }
+            Some(Key::Onlink) => single.onlink = true,
+            Some(Key::Nexthop) => {
+                hops.push(nexthop(words, &mut family)?);
+                while let Some(next) = words.next() {
+                    // A nexthop ends only where the next one begins.
+                    if next.text != "nexthop" {
+                        return Err(unknown(next, "keyword", keyword::words(HOP_KEYS))
+                            .hint("what is said of the route as a whole stands before the first nexthop"));
+                    }
+                    hops.push(nexthop(words, &mut family)?);
+                }
+            }
+            Some(Key::Protocol) => once(&mut proto, protocol::parse(words.value("a protocol")?)?, word)?,
+            Some(Key::Table) => once(&mut route_table, RouteTable::Table(table::parse(words.value("a table")?)?), word)?,
+            Some(Key::Vrf) => once(&mut route_table, RouteTable::Vrf(words.value("a VRF device")?), word)?,
+            Some(Key::Device) => once(&mut single.device, words.value("a device")?, word)?,
+            Some(Key::Encap) => {
+                let encap = encap::parse(words)?;
+                once(&mut single.encap, word.with(encap), word)?;
+            }
+            Some(Key::Later) => return Err(Error::not_implemented(word.span, format!("\"{}\" of a route", word.text))),
+            found @ (Some(Key::To) | None) => {
+                let mut target = if found.is_some() { words.value("a prefix")? } else { word };
+                if let Some(keyword) = keyword::find(KINDS, target.text) {
+                    let value =
+                        keyword.key.ok_or_else(|| Error::not_implemented(target.span, format!("a route of type \"{}\"", target.text)))?;
+                    once(&mut kind, target.with(value), target)?;
+                    target = words.value("a prefix")?;
+                }
+                if destination.is_some() || !looks_like_prefix(target.text) {
+                    return Err(unknown(target, "keyword", accepted(destination.is_none())));
+                }
+                let prefix = address::prefix(target, family)?;
+                family = prefix.value.map(Prefix::family).or(family);
+                destination = Some(target.with(prefix.value));
+            }
+        }
+    }
+    let destination = destination.ok_or_else(|| words.incomplete("\"ip route\"", "a destination (a prefix or \"default\")"))?;
+    let family = family.unwrap_or(Family::V4);
+    let prefix = destination.value.unwrap_or(Prefix::all(family));
+    let masked = prefix.masked();
+    // The kernel refuses such an IPv4 route and cuts such an IPv6 route down.
+    if family == Family::V4 && masked != prefix {
+        let why = format!("{prefix} has bits set behind its length");
+        return Err(Error::refused(destination.span, why).hint(format!("the network is {masked}, the address alone {}/32", prefix.addr)));
+    }
+    if let Some(wrong) = source.filter(|source| Family::of(source.value) != family) {
+        return Err(Error::refused(wrong.span, format!("the source {} is not of the route's family", wrong.value)));
+    }
+    if hops.is_empty() {
+        if single != Nexthop::EMPTY {
+            hops.push(single);
+        }
+    } else if single != Nexthop::EMPTY {
+        let span = single.span().unwrap_or(destination.span);
+        return Err(Error::refused(span, "a route has either one way out or nexthops, not both"));
+    }
+    leads_out(kind, family, &mut hops)?;
+    if family == Family::V4 {
+        hops.iter().filter_map(|hop| hop.encap.as_ref()).try_for_each(encap::takes_ipv4)?;
+    }
+    Ok(RouteCommand {
+        operation,
+        family,
+        destination: Spanned::new(masked, destination.span),
+        kind,
+        table: route_table,
+        metric,
+        protocol: proto,
+        scope,
+        mtu,
+        source,
+        hops,
+    })
+}
+
+/// Whether a word can be meant as a prefix; anything else in its place is a misspelt keyword.
+fn looks_like_prefix(text: &str) -> bool {
+    matches!(text, "default" | "all" | "any") || text.contains([':', '.', '/']) || text.starts_with(|first: char| first.is_ascii_digit())
+}
+
+/// Whether a word behind an encapsulation belongs to the route again.
+pub(crate) fn may_follow_encap(text: &str) -> bool {
+    looks_like_prefix(text)
+        || keyword::find(KEYS, text).is_some()
+        || keyword::find(KINDS, text).is_some()
+        || keyword::find(HOP_KEYS, text).is_some()
+}
+
+/// A type that leads nowhere has no way out. IPv6 takes the `dev lo` that `ip -6 route show` prints for it.
+fn leads_out(kind: Option<Spanned<Kind>>, family: Family, hops: &mut Vec<Nexthop<'_>>) -> Result<(), Error> {
+    let Some(kind) = kind.filter(|kind| matches!(kind.value, Kind::Blackhole | Kind::Unreachable | Kind::Prohibit | Kind::Throw)) else {
+        return Ok(());
+    };
+    let tolerated = |hop: &Nexthop<'_>| family == Family::V6 && hop.via.is_none() && hop.encap.is_none();
+    if let Some(hop) = hops.iter().find(|hop| !tolerated(hop)) {
+        let span = hop.span().unwrap_or(kind.span);
+        return Err(Error::refused(span, format!("a route of type {} has neither gateway nor device nor encap", kind.value.word())));
+    }
+    hops.clear();
+    Ok(())
+}
+
+/// Reads `[inet|inet6] ADDRESS`.
+fn gateway(words: &mut Words<'_, '_>, family: &mut Option<Family>) -> Result<Spanned<IpAddr>, Error> {
+    const FAMILIES: &[Keyword<Option<Family>>] =
+        &[full("inet", Some(Family::V4)), full("inet6", Some(Family::V6)), full("mpls", None), full("bridge", None), full("link", None)];
+    let word = words.value("an address")?;
+    let Some(stated) = keyword::find(FAMILIES, word.text) else {
+        let gateway = address::address(word, *family).map_err(|error| match *family {
+            Some(Family::V4) if word.text.contains(':') => error.hint("an IPv4 route takes an IPv6 gateway as \"via inet6 ADDRESS\""),
+            _ => error,
+        })?;
+        family.get_or_insert(Family::of(gateway.value));
+        return Ok(gateway);
+    };
+    let stated = stated.key.ok_or_else(|| Error::not_implemented(word.span, format!("a gateway of family \"{}\"", word.text)))?;
+    let gateway = address::address(words.value("an address")?, Some(stated))?;
+    family.get_or_insert(stated);
+    Ok(gateway)
+}
+
+/// Reads what follows `nexthop`, up to the next one.
+fn nexthop<'t>(words: &mut Words<'_, 't>, family: &mut Option<Family>) -> Result<Nexthop<'t>, Error> {
+    let mut hop = Nexthop::EMPTY;
+    while let Some(word) = words.peek() {
+        let Some(keyword) = keyword::find(HOP_KEYS, word.text) else { break };
+        words.next();
+        match keyword.key {
+            HopKey::Via => once(&mut hop.via, gateway(words, family)?, word)?,
+            HopKey::Device => once(&mut hop.device, words.value("a device")?, word)?,
+            HopKey::Weight => hop.weight = number::in_range(words.value("a weight")?, "a weight", 1, 256)?.value as u16,
+            HopKey::Onlink => hop.onlink = true,
+            HopKey::Encap => {
+                let encap = encap::parse(words)?;
+                once(&mut hop.encap, word.with(encap), word)?;
+            }
+            HopKey::Later => return Err(Error::not_implemented(word.span, format!("\"{}\" of a nexthop", word.text))),
+        }
+    }
+    if hop.via.is_none() && hop.device.is_none() {
+        return Err(words.missing("a gateway or a device"));
+    }
+    Ok(hop)
+}
+
+fn accepted(destination: bool) -> Vec<String> {
+    let kept = KEYS.iter().filter(|keyword| !matches!(keyword.key, Key::Later | Key::To)).map(|keyword| keyword.word.to_owned());
+    let kinds = KINDS.iter().filter(|kind| kind.key.is_some()).map(|kind| kind.word.to_owned());
+    let prefix = ["PREFIX".to_owned(), "default".to_owned()];
+    if destination { prefix.into_iter().chain(kinds).chain(kept).collect() } else { kept.collect() }
+}

@@ -1,0 +1,248 @@
+//! `sysctl`: kernel settings by name. One row of a table is one setting: its name, the values it takes and what it does.
+
+use std::borrow::Cow;
+
+use route::{Conf4, Conf6, ConfigError, Editor, Settings};
+
+use crate::error::{Error, Fault};
+use crate::span::{Span, Spanned, Word};
+use crate::words::{Words, no_value};
+
+/// A setting and its value.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Setting<'t> {
+    /// Which setting.
+    pub sysctl: &'static Sysctl,
+    /// Whose, if it is one of interfaces.
+    pub target: Option<Target<'t>>,
+    /// What it is set to.
+    pub value: Spanned<i64>,
+}
+
+/// Whose setting, of those that each interface has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target<'t> {
+    /// `all`.
+    All,
+    /// `default`: of interfaces yet to come.
+    Default,
+    /// This one's.
+    Device(Cow<'t, str>, Span),
+}
+
+/// A setting that noref knows.
+#[derive(Debug)]
+pub struct Sysctl {
+    /// Its name; `*` stands for the interface.
+    pub name: &'static str,
+    /// Least value.
+    pub least: i64,
+    /// Greatest value.
+    pub most: i64,
+    pub(crate) effect: Effect,
+}
+
+/// Settings are told apart by their names.
+impl PartialEq for Sysctl {
+    fn eq(&self, other: &Sysctl) -> bool {
+        self.name == other.name
+    }
+}
+
+/// What setting it does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Effect {
+    /// A setting of the router as a whole.
+    Router(fn(&mut Settings, i64)),
+    /// Something that touches more than settings, and may be refused.
+    Checked(fn(&mut Editor, i64) -> Result<(), ConfigError>),
+    /// An IPv4 setting of interfaces.
+    Conf4(fn(&mut Conf4, i64)),
+    /// An IPv6 setting of interfaces.
+    Conf6(fn(&mut Conf6, i64)),
+    /// Nothing: noref always behaves as the one value accepted says.
+    Always,
+}
+
+const fn router(name: &'static str, least: i64, most: i64, set: fn(&mut Settings, i64)) -> Sysctl {
+    Sysctl { name, least, most, effect: Effect::Router(set) }
+}
+
+const fn checked(name: &'static str, least: i64, most: i64, set: fn(&mut Editor, i64) -> Result<(), ConfigError>) -> Sysctl {
+    Sysctl { name, least, most, effect: Effect::Checked(set) }
+}
+
+const fn conf4(name: &'static str, least: i64, most: i64, set: fn(&mut Conf4, i64)) -> Sysctl {
+    Sysctl { name, least, most, effect: Effect::Conf4(set) }
+}
+
+const fn conf6(name: &'static str, least: i64, most: i64, set: fn(&mut Conf6, i64)) -> Sysctl {
+    Sysctl { name, least, most, effect: Effect::Conf6(set) }
+}
+
+const fn always(name: &'static str, value: i64) -> Sysctl {
+    Sysctl { name, least: value, most: value, effect: Effect::Always }
+}
+
+const INT: i64 = i32::MAX as i64;
+
+/// Every setting that noref knows. Values are checked against the row before its function is called.
+pub const SYSCTLS: &[Sysctl] = &[
+    checked("net.ipv4.ip_forward", 0, 1, |editor, value| editor.conf4(None, |conf| conf.forwarding = value != 0)),
+    router("net.ipv4.ip_default_ttl", 1, 255, |all, value| all.default_ttl = value as u8),
+    router("net.ipv4.icmp_ratelimit", 0, INT, |all, value| all.icmp4_ratelimit = value as u32),
+    router("net.ipv4.icmp_ratemask", 0, u32::MAX as i64, |all, value| all.icmp4_ratemask = value as u32),
+    router("net.ipv4.icmp_msgs_per_sec", 0, INT, |all, value| all.icmp4_msgs_per_sec = value as u32),
+    router("net.ipv4.icmp_msgs_burst", 0, INT, |all, value| all.icmp4_msgs_burst = value as u32),
+    router("net.ipv4.icmp_errors_use_inbound_ifaddr", 0, 1, |all, value| all.icmp4_errors_use_inbound = value != 0),
+    router("net.ipv4.icmp_echo_ignore_all", 0, 1, |all, value| all.icmp4_echo_ignore_all = value != 0),
+    router("net.ipv4.icmp_echo_ignore_broadcasts", 0, 1, |all, value| all.icmp4_echo_ignore_broadcasts = value != 0),
+    conf4("net.ipv4.conf.*.forwarding", 0, 1, |conf, value| conf.forwarding = value != 0),
+    conf4("net.ipv4.conf.*.rp_filter", 0, 2, |conf, value| conf.rp_filter = value as u8),
+    conf4("net.ipv4.conf.*.accept_source_route", 0, 1, |conf, value| conf.accept_source_route = value != 0),
+    conf4("net.ipv4.conf.*.send_redirects", 0, 1, |conf, value| conf.send_redirects = value != 0),
+    conf4("net.ipv4.conf.*.accept_local", 0, 1, |conf, value| conf.accept_local = value != 0),
+    always("net.ipv4.conf.*.accept_redirects", 0),
+    router("net.ipv6.icmp.ratelimit", 0, INT, |all, value| all.icmp6_ratelimit = value as u32),
+    router("net.ipv6.icmp.echo_ignore_all", 0, 1, |all, value| all.icmp6_echo_ignore_all = value != 0),
+    router("net.ipv6.seg6_flowlabel", -1, 1, |all, value| all.seg6_flowlabel = value as i8),
+    conf6("net.ipv6.conf.*.forwarding", 0, 1, |conf, value| conf.forwarding = value != 0),
+    conf6("net.ipv6.conf.*.seg6_enabled", 0, 1, |conf, value| conf.seg6_enabled = value != 0),
+    conf6("net.ipv6.conf.*.seg6_require_hmac", -1, 1, |conf, value| conf.seg6_require_hmac = value as i8),
+    conf6("net.ipv6.conf.*.disable_ipv6", 0, 1, |conf, value| conf.disable_ipv6 = value != 0),
+    conf6("net.ipv6.conf.*.hop_limit", 1, 255, |conf, value| conf.hop_limit = value as u8),
+    conf6("net.ipv6.conf.*.accept_source_route", -1, 1, |conf, value| conf.accept_source_route = value as i8),
+    always("net.ipv6.conf.*.accept_ra", 0),
+    always("net.ipv6.conf.*.accept_redirects", 0),
+    always("net.ipv6.conf.*.autoconf", 0),
+    always("net.ipv6.conf.*.accept_dad", 0),
+    always("net.ipv6.conf.*.dad_transmits", 0),
+    checked("net.vrf.strict_mode", 0, 1, |editor, value| editor.set_vrf_strict_mode(value != 0)),
+];
+
+/// Settings of Linux that change what a router does and that noref does not have yet.
+const LATER: &[&str] = &[
+    "net.ipv4.fib_multipath_hash_policy",
+    "net.ipv4.fib_multipath_hash_fields",
+    "net.ipv4.fib_multipath_hash_seed",
+    "net.ipv4.fib_multipath_use_neigh",
+    "net.ipv6.fib_multipath_hash_policy",
+    "net.ipv6.fib_multipath_hash_fields",
+    "net.ipv4.ip_forward_use_pmtu",
+    "net.ipv4.ip_forward_update_priority",
+    "net.ipv4.ipfrag_high_thresh",
+    "net.ipv4.ipfrag_low_thresh",
+    "net.ipv4.ipfrag_time",
+    "net.ipv4.ipfrag_max_dist",
+    "net.ipv6.ip6frag_high_thresh",
+    "net.ipv6.ip6frag_low_thresh",
+    "net.ipv6.ip6frag_time",
+    "net.ipv6.icmp.ratemask",
+    "net.ipv6.icmp.error_anycast_as_unicast",
+    "net.ipv6.flowlabel_reflect",
+    "net.ipv6.auto_flowlabels",
+    "net.ipv4.conf.*.arp_ignore",
+    "net.ipv4.conf.*.arp_announce",
+    "net.ipv4.conf.*.arp_filter",
+    "net.ipv4.conf.*.arp_accept",
+    "net.ipv4.conf.*.proxy_arp",
+    "net.ipv4.conf.*.route_localnet",
+    "net.ipv4.conf.*.src_valid_mark",
+    "net.ipv4.conf.*.secure_redirects",
+    "net.ipv4.conf.*.shared_media",
+    "net.ipv4.conf.*.log_martians",
+    "net.ipv4.conf.*.mc_forwarding",
+    "net.ipv4.conf.*.ignore_routes_with_linkdown",
+    "net.ipv4.conf.*.drop_gratuitous_arp",
+    "net.ipv6.conf.*.proxy_ndp",
+    "net.ipv6.conf.*.mtu",
+    "net.ipv6.conf.*.addr_gen_mode",
+    "net.ipv6.conf.*.keep_addr_on_down",
+    "net.ipv6.conf.*.mc_forwarding",
+    "net.ipv6.conf.*.ignore_routes_with_linkdown",
+    "net.ipv6.conf.*.ioam6_enabled",
+    "net.ipv6.conf.*.rpl_seg_enabled",
+];
+
+/// Reads what follows `sysctl`: `[-w] NAME=VALUE…`.
+pub(crate) fn parse<'t>(words: &mut Words<'_, 't>) -> Result<Vec<Setting<'t>>, Error> {
+    while words.take("-w") || words.take("--write") || words.take("-q") {}
+    let mut settings = vec![setting(words.value("a setting (NAME=VALUE)")?)?];
+    while let Some(word) = words.next() {
+        settings.push(setting(word)?);
+    }
+    Ok(settings)
+}
+
+fn setting(word: Word<'_>) -> Result<Setting<'_>, Error> {
+    if word.text.starts_with('-') {
+        return Err(no_value(word, "an option", "the settings follow the options that are accepted").accepting(vec!["-w".to_owned()]));
+    }
+    let Some((name, value)) = word.text.split_once('=') else {
+        return Err(no_value(word, "a setting", "NAME=VALUE is expected, without spaces"));
+    };
+    let name = word.part(0, name.len());
+    let value = word.part(word.text.len() - value.len(), word.text.len());
+    let (sysctl, target) = named(name)?;
+    let Sysctl { least, most, .. } = *sysctl;
+    let number = number(value.text).ok_or_else(|| no_value(value, "a number", format!("{} takes {least} to {most}", sysctl.name)))?;
+    if !(least..=most).contains(&number) {
+        return Err(match sysctl.effect {
+            Effect::Always => Error::not_implemented(value.span, format!("{} other than {least}", sysctl.name)),
+            _ => no_value(value, "a value of this setting", format!("{} takes {least} to {most}", sysctl.name)),
+        });
+    }
+    Ok(Setting { sysctl, target, value: value.with(number) })
+}
+
+/// Settings are signed.
+fn number(text: &str) -> Option<i64> {
+    match text.strip_prefix('-') {
+        Some(digits) => i64::try_from(crate::number::parse(digits)?).ok()?.checked_neg(),
+        None => i64::try_from(crate::number::parse(text)?).ok(),
+    }
+}
+
+/// Finds the setting of a name written with dots or slashes. The first separator decides which: in a name with dots a slash stands for a dot in
+/// the name of an interface, in a name with slashes a dot is a dot.
+fn named<'t>(name: Word<'t>) -> Result<(&'static Sysctl, Option<Target<'t>>), Error> {
+    let dotted = name.text.find(['.', '/']).is_none_or(|at| name.text.as_bytes().get(at) == Some(&b'.'));
+    let separator = if dotted { '.' } else { '/' };
+    let mut at = 0;
+    let mut parts = Vec::with_capacity(6);
+    for part in name.text.split(separator) {
+        parts.push(name.part(at, at + part.len()));
+        at += part.len() + 1;
+    }
+    let of_interfaces =
+        matches!(parts.as_slice(), [net, ip, conf, ..] if net.text == "net" && matches!(ip.text, "ipv4" | "ipv6") && conf.text == "conf");
+    let mut target = None;
+    let full = match parts.as_slice() {
+        [_, ip, _, device, last] if of_interfaces => {
+            target = Some(match device.text {
+                "all" => Target::All,
+                "default" => Target::Default,
+                plain if !dotted || !plain.contains('/') => Target::Device(Cow::Borrowed(plain), device.span),
+                swapped => Target::Device(Cow::Owned(swapped.replace('/', ".")), device.span),
+            });
+            format!("net.{}.conf.*.{}", ip.text, last.text)
+        }
+        _ => parts.iter().map(|part| part.text).collect::<Vec<_>>().join("."),
+    };
+    if let Some(sysctl) = SYSCTLS.iter().find(|sysctl| sysctl.name == full && (target.is_some() == sysctl.name.contains('*'))) {
+        return Ok((sysctl, target));
+    }
+    if LATER.contains(&full.as_str()) {
+        return Err(Error::not_implemented(name.span, full));
+    }
+    let family = full.split('.').take(2).collect::<Vec<_>>().join(".");
+    let mut accepted: Vec<String> = SYSCTLS.iter().map(|sysctl| sysctl.name.to_owned()).collect();
+    if accepted.iter().any(|known| known.starts_with(&family)) {
+        accepted.retain(|known| known.starts_with(&family));
+    }
+    let error = Error::new(name.span, Fault::Unknown { what: "setting", word: full }).accepting(accepted);
+    Err(match dotted && of_interfaces && parts.len() > 5 {
+        true => error.hint("a dot in the name of an interface is written as a slash: net.ipv4.conf.e0/100.rp_filter"),
+        false => error,
+    })
+}
