@@ -524,8 +524,15 @@ impl Editor {
             }
             Some(_) if hop.onlink => hop.dev.ok_or(ConfigError::Invalid("onlink needs a device (dev NAME)"))?,
             Some(IpAddr::V4(_)) if v6_route => return Err(ConfigError::Invalid("an IPv6 route can not have an IPv4 gateway")),
-            Some(IpAddr::V4(via)) => self.rib4.gateway_link(table, hop.dev, via)?,
-            Some(IpAddr::V6(via)) => self.rib6.gateway_link(table, hop.dev, via)?,
+            // The kernel asks the rules as for a packet out of the device: behind the route's own table comes that of the device's VRF.
+            Some(via) => {
+                let vrf_table = hop.dev.and_then(|dev| self.links.get(dev)).and_then(|link| link.vrf_table);
+                let mut link_in = |table| match via {
+                    IpAddr::V4(via) => self.rib4.gateway_link(table, hop.dev, via),
+                    IpAddr::V6(via) => self.rib6.gateway_link(table, hop.dev, via),
+                };
+                link_in(table).or_else(|error| vrf_table.map_or(Err(error), link_in))?
+            }
         };
         let link = self.links.get(dev).ok_or(ConfigError::Missing("device"))?;
         if !link.up {
