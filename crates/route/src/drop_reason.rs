@@ -92,6 +92,7 @@ drop_reasons! {
     BadExtensionHeader "bad_extension_header" "An extension header of a packet for the router is malformed or unknown.",
     FragmentBad "fragment_bad" "The fragment is malformed.",
     FragmentOverlap "fragment_overlap" "The fragment overlaps another of its datagram; the whole datagram is let go.",
+    FragmentDuplicate "fragment_duplicate" "All of the fragment had come before.",
     FragmentLimit "fragment_limit" "Too many fragments wait to be reassembled.",
     FragmentTimeout "fragment_timeout" "The missing fragments of the datagram did not come in time.",
     NoSourceAddress "no_source_address" "The router has no address to answer from.",
