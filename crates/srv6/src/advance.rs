@@ -1,7 +1,7 @@
 //! The SRH of a packet at an endpoint, and the step to its next segment (RFC 8754 §4.3.1.1).
 
 use route::DropReason;
-use wire::ext::{self, Found, NotFound, Target};
+use wire::ext::{self, NotFound, Target};
 use wire::srh::Header;
 use wire::{ipv6, srh};
 
@@ -9,38 +9,38 @@ use crate::Env;
 use crate::hmac;
 use crate::srh::is_valid;
 
-/// An SRH in a packet, checked.
+/// Where an SRH stands in a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Srh {
     /// Offset from the front of the IPv6 header, bytes.
     pub offset: usize,
     /// Whole length, bytes.
     pub len: usize,
-    /// Offset of the byte that names the routing header as next header.
-    pub named_at: usize,
     /// Index of the active segment.
     pub segments_left: u8,
 }
 
 impl Srh {
+    /// The routing header at `offset`, not checked; none when it reaches beyond the packet.
+    pub fn at(packet: &[u8], offset: usize) -> Option<Srh> {
+        let header = packet.get(offset..).and_then(Header::read)?;
+        let srh = Srh { offset, len: header.len(), segments_left: header.segments_left };
+        (offset + srh.len <= packet.len()).then_some(srh)
+    }
+
     /// The first routing header, or the first one with segments left.
     ///
     /// # Errors
     /// [`DropReason::NoSrh`] when there is none, [`DropReason::BadSrh`] when it is no valid SRH.
     pub fn find(packet: &[u8], target: Target) -> Result<Srh, DropReason> {
-        let Found { offset, named_at, .. } = ext::find(packet, target).map_err(|not_found| match not_found {
+        let found = ext::find(packet, target).map_err(|not_found| match not_found {
             NotFound::Absent => DropReason::NoSrh,
             NotFound::Truncated => DropReason::BadSrh,
         })?;
-        let header = packet.get(offset..).and_then(Header::read).ok_or(DropReason::BadSrh)?;
-        let srh = Srh { offset, len: header.len(), named_at, segments_left: header.segments_left };
-        match is_valid(srh.bytes(packet)) {
-            true => Ok(srh),
-            false => Err(DropReason::BadSrh),
-        }
+        Srh::at(packet, found.offset).filter(|srh| is_valid(srh.bytes(packet))).ok_or(DropReason::BadSrh)
     }
 
-    /// Its bytes; none when it reaches beyond the packet.
+    /// Its bytes.
     pub fn bytes(self, packet: &[u8]) -> &[u8] {
         packet.get(self.offset..self.offset + self.len).unwrap_or_default()
     }

@@ -71,8 +71,8 @@ impl Attr {
     /// How it is written, and what it is.
     pub const fn usage(self) -> &'static str {
         match self {
-            Attr::Nh4 => "`nh4 ADDRESS`, the IPv4 neighbour to send to (0.0.0.0: by the inner destination)",
-            Attr::Nh6 => "`nh6 ADDRESS`, the IPv6 neighbour to send to (::: by the destination)",
+            Attr::Nh4 => "`nh4 ADDRESS`, the IPv4 neighbour to send to",
+            Attr::Nh6 => "`nh6 ADDRESS`, the IPv6 neighbour to send to",
             Attr::Oif => "`oif DEVICE`, the device to send out of",
             Attr::Iif => "`iif DEVICE`",
             Attr::Table => "`table N`, the table to look the destination up in",

@@ -4,6 +4,9 @@
 //! | type 5 | length 38 | reserved | key id (4) | HMAC (32) |      at the end of the SRH, with 0x08 set in its flags
 //! ```
 //! Signed are the source address, last entry, flags, key id and the segment list. SHA-1 fills 20 of the 32 bytes, the others are zero.
+//!
+//! Two things differ from Linux: lists of more than 14 segments are signed and verified as well (Linux's buffer ends there and it drops them), and the
+//! HMAC verified is that of the SRH acted upon (Linux looks right behind the IPv6 header, where another extension header may stand).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -129,7 +132,7 @@ impl fmt::Debug for HmacKeys {
 }
 
 impl Key {
-    /// The value of a TLV; equal lists have equal values, compared in a time that tells nothing.
+    /// The value of a TLV over the parts of the text.
     fn sign(&self, signed: [&[u8]; 5]) -> [u8; VALUE_LEN] {
         let mut value = [0; VALUE_LEN];
         match self {
@@ -190,6 +193,7 @@ pub(crate) fn verify(keys: &HmacKeys, required: bool, source: Ipv6Addr, srh: &[u
     };
     let right = compute(keys, source, srh).map_err(|_| DropReason::HmacInvalid)?;
     let given = srh.get(tlv + 8..).unwrap_or_default();
+    // every byte is looked at, so that the time taken tells nothing
     let difference = right.iter().zip(given).fold(0, |difference, (a, b)| difference | a ^ b);
     if difference == 0 && given.len() == VALUE_LEN { Ok(()) } else { Err(DropReason::HmacInvalid) }
 }

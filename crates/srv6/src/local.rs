@@ -2,7 +2,6 @@
 
 use port::Buf;
 use route::DropReason;
-use wire::ext::{self, Target};
 use wire::srh::Header;
 use wire::{ipv6, proto};
 
@@ -44,12 +43,8 @@ impl From<DropReason> for LocalError {
 /// # Errors
 /// An SRH that leaves the packet or does not satisfy, more segments left than there is room for.
 pub fn local_address_srh(buf: &mut Buf, srh_offset: usize, env: &Env<'_>) -> Result<LocalSrh, LocalError> {
-    let header = *buf.get(srh_offset..).and_then(Header::read).ok_or(DropReason::BadSrh)?;
-    let named_at = ext::find(buf, Target::Proto(proto::ROUTING)).map_or(0, |found| found.named_at);
-    let srh = Srh { offset: srh_offset, len: header.len(), named_at, segments_left: header.segments_left };
-    if srh.bytes(buf).is_empty() {
-        return Err(DropReason::BadSrh.into());
-    }
+    let srh = Srh::at(buf, srh_offset).ok_or(DropReason::BadSrh)?;
+    let header = *Header::read(srh.bytes(buf)).ok_or(DropReason::BadSrh)?;
     srh.verify(buf, env)?;
     if srh.segments_left > 0 {
         if srh.segments_left >= header.hdr_ext_len >> 1 {

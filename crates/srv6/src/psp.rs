@@ -2,7 +2,7 @@
 
 use port::Buf;
 use route::DropReason;
-use wire::ext::Target;
+use wire::ext::{self, Target};
 use wire::{ipv6, proto};
 
 use crate::Env;
@@ -25,8 +25,9 @@ pub(crate) fn to_next_segment(buf: &mut Buf, env: &Env<'_>) -> Result<(), DropRe
 
 /// Cuts the SRH out; the header before it names what followed.
 fn pop(buf: &mut Buf, srh: Srh) -> Result<(), DropReason> {
+    let named_at = ext::find(buf, Target::Proto(proto::ROUTING)).map_err(|_| DropReason::BadSrh)?.named_at;
     let next_header = *buf.get(srh.offset).ok_or(DropReason::BadSrh)?;
-    *buf.get_mut(srh.named_at).ok_or(DropReason::BadSrh)? = next_header;
+    *buf.get_mut(named_at).ok_or(DropReason::BadSrh)? = next_header;
     if !buf.remove(srh.offset, srh.len) {
         return Err(DropReason::BadSrh);
     }
