@@ -3,11 +3,14 @@
 use route::DropReason;
 use wire::ext::{self, NotFound, Target};
 use wire::srh::Header;
-use wire::{ipv6, srh};
+use wire::{ipv6, srh as wire_srh};
 
 use crate::Env;
 use crate::hmac;
 use crate::srh::is_valid;
+
+/// Offset of the destination in an IPv6 header: the segment is copied there at once, not by way of an address.
+const DESTINATION: usize = ipv6::LEN - 16;
 
 /// Where an SRH stands in a packet.
 #[derive(Clone, Copy, Debug)]
@@ -54,8 +57,12 @@ impl Srh {
         if env.require_hmac < 0 {
             return Ok(());
         }
+        let srh = self.bytes(packet);
+        if !hmac::is_carried(srh) {
+            return if env.require_hmac > 0 { Err(DropReason::HmacMissing) } else { Ok(()) };
+        }
         let source = ipv6::Header::read(packet).ok_or(DropReason::HeaderTruncated)?.src();
-        hmac::verify(env.hmac_keys, env.require_hmac > 0, source, self.bytes(packet))
+        hmac::verify(env.hmac_keys, source, srh)
     }
 
     /// Makes the next segment the destination.
@@ -65,10 +72,12 @@ impl Srh {
     #[inline]
     pub fn advance(self, packet: &mut [u8]) -> Result<(), DropReason> {
         let left = self.segments_left.checked_sub(1).ok_or(DropReason::NoSrh)?;
-        let srh = packet.get_mut(self.offset..).ok_or(DropReason::BadSrh)?;
-        let segment = srh::segment(srh, left).ok_or(DropReason::BadSrh)?;
-        Header::read_mut(srh).ok_or(DropReason::BadSrh)?.segments_left = left;
-        ipv6::Header::read_mut(packet).ok_or(DropReason::HeaderTruncated)?.set_dst(segment);
+        let segment = self.offset + wire_srh::LEN + usize::from(left) * 16;
+        if packet.len() < segment + 16 || packet.len() < ipv6::LEN {
+            return Err(DropReason::BadSrh);
+        }
+        packet.copy_within(segment..segment + 16, DESTINATION);
+        packet.get_mut(self.offset..).and_then(Header::read_mut).ok_or(DropReason::BadSrh)?.segments_left = left;
         Ok(())
     }
 }

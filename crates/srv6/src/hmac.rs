@@ -164,6 +164,7 @@ fn compute(keys: &HmacKeys, source: Ipv6Addr, srh: &[u8]) -> Result<[u8; VALUE_L
 }
 
 /// Offset of the HMAC TLV of `srh`: the last 40 bytes, when the flag is set and it stands there behind the segment list.
+#[inline]
 fn tlv_at(srh: &[u8]) -> Option<usize> {
     let header = Header::read(srh)?;
     let tlv = srh.len().checked_sub(TLV_LEN)?;
@@ -183,14 +184,18 @@ pub(crate) fn sign(keys: &HmacKeys, source: Ipv6Addr, srh: &mut [u8]) -> Result<
     Ok(())
 }
 
-/// Checks the HMAC of `srh`, a whole SRH. One without the TLV passes unless it is `required`.
+/// True of a whole SRH that has the TLV.
+#[inline]
+pub(crate) fn is_carried(srh: &[u8]) -> bool {
+    tlv_at(srh).is_some()
+}
+
+/// Checks the HMAC of `srh`, a whole SRH.
 ///
 /// # Errors
 /// [`DropReason::HmacMissing`], [`DropReason::HmacInvalid`], the latter also when the key is not known.
-pub(crate) fn verify(keys: &HmacKeys, required: bool, source: Ipv6Addr, srh: &[u8]) -> Result<(), DropReason> {
-    let Some(tlv) = tlv_at(srh) else {
-        return if required { Err(DropReason::HmacMissing) } else { Ok(()) };
-    };
+pub(crate) fn verify(keys: &HmacKeys, source: Ipv6Addr, srh: &[u8]) -> Result<(), DropReason> {
+    let tlv = tlv_at(srh).ok_or(DropReason::HmacMissing)?;
     let right = compute(keys, source, srh).map_err(|_| DropReason::HmacInvalid)?;
     let given = srh.get(tlv + 8..).unwrap_or_default();
     // every byte is looked at, so that the time taken tells nothing
@@ -220,7 +225,7 @@ mod tests {
     #[test]
     fn what_was_signed_verifies() {
         for id in [1, 42] {
-            assert_eq!(verify(&keys(), true, SOURCE, &signed(id)), Ok(()));
+            assert_eq!(verify(&keys(), SOURCE, &signed(id)), Ok(()));
         }
         assert_eq!(signed(1)[signed(1).len() - 12..], [0; 12], "SHA-1 is padded with zeros");
     }
@@ -229,18 +234,18 @@ mod tests {
     fn segments_left_may_change_on_the_way_nothing_else() {
         let mut srh = signed(42);
         srh[3] = 0;
-        assert_eq!(verify(&keys(), true, SOURCE, &srh), Ok(()));
+        assert_eq!(verify(&keys(), SOURCE, &srh), Ok(()));
         for at in [8, 8 + 31, srh.len() - 1] {
             let mut changed = srh.clone();
             changed[at] ^= 1;
-            assert_eq!(verify(&keys(), false, SOURCE, &changed), Err(DropReason::HmacInvalid), "byte {at}");
+            assert_eq!(verify(&keys(), SOURCE, &changed), Err(DropReason::HmacInvalid), "byte {at}");
         }
-        assert_eq!(verify(&keys(), false, OTHER, &srh), Err(DropReason::HmacInvalid));
+        assert_eq!(verify(&keys(), OTHER, &srh), Err(DropReason::HmacInvalid));
     }
 
     #[test]
     fn an_unknown_key_is_not_trusted() {
-        assert_eq!(verify(&HmacKeys::new(), false, SOURCE, &signed(42)), Err(DropReason::HmacInvalid));
+        assert_eq!(verify(&HmacKeys::new(), SOURCE, &signed(42)), Err(DropReason::HmacInvalid));
         let mut unsigned = srh::build(&[LAST], 0, 7, 0).unwrap();
         assert_eq!(sign(&keys(), SOURCE, &mut unsigned), Err(DropReason::HmacKeyMissing));
     }
@@ -251,8 +256,8 @@ mod tests {
         let mut unflagged = signed(42);
         unflagged[5] = 0;
         for srh in [plain, unflagged] {
-            assert_eq!(verify(&keys(), false, SOURCE, &srh), Ok(()));
-            assert_eq!(verify(&keys(), true, SOURCE, &srh), Err(DropReason::HmacMissing));
+            assert!(!is_carried(&srh));
+            assert_eq!(verify(&keys(), SOURCE, &srh), Err(DropReason::HmacMissing));
         }
     }
 

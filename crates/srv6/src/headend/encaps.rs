@@ -217,7 +217,7 @@ mod tests {
         let segments = SegmentList { segments: vec![LAST], hmac: 42 };
         let policy = Policy::build(Mode::EncapRed, &segments, None).unwrap();
         let wrapped = around(&policy, &inner(), Inner::V6, &env_with(&keys)).unwrap();
-        assert_eq!(hmac::verify(&keys, true, TUNSRC, &wrapped[40..40 + 64]), Ok(()));
+        assert_eq!(hmac::verify(&keys, TUNSRC, &wrapped[40..40 + 64]), Ok(()));
         assert_eq!(around(&policy, &inner(), Inner::V6, &env()).unwrap_err(), DropReason::HmacKeyMissing);
     }
 

@@ -108,7 +108,7 @@ mod tests {
         keys.set(42, HmacAlgorithm::Sha1, b"a secret").unwrap();
         let mut buf = Packet::to(LAST).carrying(proto::UDP, b"eight by").build();
         assert_eq!(policy(42).apply(&mut buf, Inner::V6, TUNSRC, &env_with(&keys)), Ok(()));
-        assert_eq!(hmac::verify(&keys, true, SOURCE, &buf[40..40 + 96]), Ok(()));
+        assert_eq!(hmac::verify(&keys, SOURCE, &buf[40..40 + 96]), Ok(()));
     }
 
     #[test]
