@@ -1,1 +1,36 @@
-//! To be written.
+//! What happens to a packet: input → lookup → behaviour → output, with everything a router answers itself.
+//!
+//! A [`Worker`] takes bursts of frames through it; [`Tables`] is what workers share and only read. Deciding and doing are apart: `decide` and what it
+//! calls return a verdict, `host` performs it.
+#![forbid(unsafe_code)]
+
+mod context;
+mod counters;
+mod decide;
+mod describe;
+mod ethernet;
+mod flow_hash;
+mod forward4;
+mod forward6;
+mod fragment4;
+mod fragment6;
+mod hop_by_hop;
+mod host;
+mod ip4_input;
+mod ip6_input;
+mod options4;
+mod packet;
+mod rate;
+mod reassembly;
+mod seg6;
+mod source4;
+mod tables;
+mod trace;
+mod verdict;
+mod worker;
+
+pub use counters::{Counters, LinkCount, PacketCount, SidCount};
+pub use host::Sent;
+pub use tables::Tables;
+pub use trace::Step;
+pub use worker::{BURST, Worker};

@@ -57,6 +57,15 @@ impl Buf {
         true
     }
 
+    /// Moves the packet to a bigger buffer that has `n` bytes of headroom. What stood in the headroom is kept. Not for the packet path.
+    pub fn reserve_front(&mut self, n: usize) {
+        let more = n.saturating_sub(self.head);
+        let mut memory = vec![0; self.memory.len() + more].into_boxed_slice();
+        memory[more..].copy_from_slice(&self.memory);
+        self.memory = memory;
+        self.head += more;
+    }
+
     /// Takes `n` bytes off the front (all of them when there are fewer).
     #[inline]
     pub fn trim_front(&mut self, n: usize) {

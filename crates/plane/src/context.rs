@@ -1,0 +1,97 @@
+//! The tables as one burst sees them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use rcu::Guard;
+use route::{Flow, IfIndex, Kind, Link, Links, RouteRefs, Settings, TableId};
+use srv6::HmacKeys;
+
+use crate::Tables;
+
+/// Everything that deciding about a packet reads, borrowed for a burst.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a, 'g> {
+    pub(crate) guard: &'a Guard<'g>,
+    pub(crate) tables: &'a Tables,
+    pub(crate) links: &'g Links,
+    pub(crate) settings: &'g Settings,
+    pub(crate) hmac_keys: &'g HmacKeys,
+    pub(crate) refs: RouteRefs,
+}
+
+impl<'a, 'g> Context<'a, 'g> {
+    pub(crate) fn new(tables: &'a Tables, guard: &'a Guard<'g>, refs: RouteRefs) -> Context<'a, 'g> {
+        Context {
+            guard,
+            tables,
+            links: tables.network.links.load(guard),
+            settings: tables.network.settings.load(guard),
+            hmac_keys: tables.hmac_keys.load(guard),
+            refs,
+        }
+    }
+
+    /// Name of an interface, for traces.
+    pub(crate) fn name(&self, index: IfIndex) -> &'g str {
+        self.links.get(index).map_or("?", |link| &link.name)
+    }
+
+    /// VRF device and table of an interface; none for those of the default VRF.
+    #[inline]
+    pub(crate) fn vrf(&self, index: IfIndex) -> (IfIndex, Option<TableId>) {
+        match self.links.get(index) {
+            Some(Link { vrf_table: Some(table), master, .. }) => (master.unwrap_or(index), Some(*table)),
+            _ => (IfIndex(0), None),
+        }
+    }
+
+    /// A lookup for a packet that came in by `iif` (which may be a VRF device).
+    #[inline]
+    pub(crate) fn flow<A>(&self, dst: A, src: A, iif: IfIndex, link: IfIndex) -> Flow<A> {
+        let (vrf, vrf_table) = self.vrf(iif);
+        Flow { dst, src, iif, vrf, vrf_table, link }
+    }
+
+    /// A lookup for a packet that the router makes, in the VRF of `near`.
+    pub(crate) fn own_flow<A>(&self, dst: A, src: A, near: IfIndex) -> Flow<A> {
+        Flow { iif: IfIndex::LO, ..self.flow(dst, src, near, near) }
+    }
+
+    /// True when `addr` is an address of the router in the VRF of `near`; a link-local one only on `near` itself.
+    pub(crate) fn is_own(&self, addr: IpAddr, near: IfIndex) -> bool {
+        let vrf = self.vrf(near).0;
+        let one_link = matches!(addr, IpAddr::V6(addr) if addr.is_unicast_link_local());
+        self.links.iter().any(|link| link.has_addr(addr) && if one_link { link.index == near } else { self.vrf(link.index).0 == vrf })
+    }
+
+    /// True when `addr` is the subnet-router anycast address of one of the router's subnets.
+    pub(crate) fn is_anycast(&self, addr: Ipv6Addr, near: IfIndex) -> bool {
+        let answer = self.tables.network.v6.lookup(self.guard, &self.flow(addr, addr, near, near), RouteRefs::Noref);
+        answer.dst.kind == Kind::Anycast
+    }
+
+    /// True when `dev` listens to the group: all nodes, all routers of a router, the solicited-node groups of its addresses (RFC 4291 §2.7.1).
+    pub(crate) fn is_member(&self, group: Ipv6Addr, dev: IfIndex) -> bool {
+        let Some(link) = self.links.get(dev) else { return false };
+        let s = group.segments();
+        match s {
+            [0xff01 | 0xff02, 0, 0, 0, 0, 0, 0, 1] => true,
+            [0xff01 | 0xff02 | 0xff05, 0, 0, 0, 0, 0, 0, 2] => link.conf6.forwarding,
+            [0xff02, 0, 0, 0, 0, 1, high, _] if high & 0xff00 == 0xff00 => {
+                let own = |a: Ipv6Addr| wire::icmp6::solicited_node(a) == group;
+                link.addrs6.iter().any(|a| own(a.addr) || link.conf6.forwarding && own(subnet(a.addr, a.len)))
+            }
+            _ => false,
+        }
+    }
+
+    /// As [`Context::is_member`] for IPv4: all systems (RFC 1112).
+    pub(crate) fn is_member4(&self, group: Ipv4Addr) -> bool {
+        group == Ipv4Addr::new(224, 0, 0, 1)
+    }
+}
+
+fn subnet(addr: Ipv6Addr, len: u8) -> Ipv6Addr {
+    let mask = u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0);
+    Ipv6Addr::from(u128::from(addr) & mask)
+}

@@ -1,0 +1,112 @@
+//! What a worker counts: its own numbers, which nobody else writes.
+
+use route::{DropReason, IfIndex, SidId};
+
+/// Packets and bytes (from the IP header on).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct PacketCount {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl PacketCount {
+    pub(crate) fn add(&mut self, bytes: usize) {
+        self.packets += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+/// Counters of an interface.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct LinkCount {
+    /// Frames that came in.
+    pub received: PacketCount,
+    /// Frames that went out.
+    pub sent: PacketCount,
+    /// Packets for the router itself.
+    pub delivered: u64,
+    /// Packets held back until their neighbour answers, at the moment.
+    pub waiting: u64,
+}
+
+/// Counters of a SID, as the kernel's `count` attribute shows them.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SidCount {
+    /// Packets processed.
+    pub processed: PacketCount,
+    /// Packets that the behaviour refused.
+    pub errors: u64,
+}
+
+/// All counters of a worker.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Counters {
+    links: Vec<LinkCount>,
+    drops: [u64; DropReason::ALL.len()],
+    sids: Vec<SidCount>,
+    /// Packets that went out by a route (or as frames, by End.DX2).
+    pub forwarded: u64,
+    /// Packets that the router made: answers, errors, solicitations.
+    pub originated: u64,
+    /// Fragments swallowed into a datagram that was completed later.
+    pub reassembled: u64,
+}
+
+impl Default for Counters {
+    fn default() -> Counters {
+        Counters { links: Vec::new(), drops: [0; DropReason::ALL.len()], sids: Vec::new(), forwarded: 0, originated: 0, reassembled: 0 }
+    }
+}
+
+impl Counters {
+    /// Makes room for as many interfaces and SIDs, so that counting never allocates.
+    pub(crate) fn reserve(&mut self, links: usize, sids: usize) {
+        self.links.resize(self.links.len().max(links), LinkCount::default());
+        self.sids.resize(self.sids.len().max(sids), SidCount::default());
+    }
+
+    /// Counters of an interface.
+    pub fn link(&self, index: IfIndex) -> LinkCount {
+        self.links.get(index.0 as usize).copied().unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn link_mut(&mut self, index: IfIndex) -> &mut LinkCount {
+        let at = index.0 as usize;
+        if at >= self.links.len() {
+            self.reserve(at + 1, 0);
+        }
+        &mut self.links[at]
+    }
+
+    /// Counters of a SID.
+    pub fn sid(&self, id: SidId) -> SidCount {
+        self.sids.get(id.0 as usize).copied().unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn sid_mut(&mut self, id: SidId) -> &mut SidCount {
+        let at = id.0 as usize;
+        if at >= self.sids.len() {
+            self.reserve(0, at + 1);
+        }
+        &mut self.sids[at]
+    }
+
+    /// Packets dropped for this reason.
+    pub fn drops(&self, reason: DropReason) -> u64 {
+        self.drops[reason as usize]
+    }
+
+    /// Packets dropped, all reasons together.
+    pub fn dropped(&self) -> u64 {
+        self.drops.iter().sum()
+    }
+
+    #[inline]
+    pub(crate) fn drop(&mut self, reason: DropReason) {
+        self.drops[reason as usize] += 1;
+    }
+}

@@ -1,0 +1,240 @@
+//! From a route to a verdict: the one place where what a lookup found is turned into what happens next.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use route::{Address, Answer, DropReason, Encap, Flow, IfIndex, Kind, Nexthop, Prefix, TableId};
+use srv6::{Inner, Lookup4, Lookup6, Next};
+use wire::{icmp4, icmp6, ipv4, ipv6};
+
+use crate::context::Context;
+use crate::ip4_input::{Addresses, check_addresses};
+use crate::packet::{MAX_LOOKUPS, Packet};
+use crate::trace::Ledger;
+use crate::verdict::{IcmpError, Verdict};
+use crate::{flow_hash, forward4, forward6, seg6, source4};
+
+/// Follows one packet until no lookup is left to do.
+pub(crate) fn settle<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, mut verdict: Verdict<'g>, ledger: &mut Ledger) -> Verdict<'g> {
+    loop {
+        verdict = match verdict {
+            Verdict::Route6(lookup) => match flow6(cx, packet, &lookup) {
+                Ok(flow) => {
+                    let answer = match lookup.table {
+                        Some(table) => cx.tables.network.v6.lookup_table(cx.guard, table, &flow, cx.refs),
+                        None => Some(cx.tables.network.v6.lookup(cx.guard, &flow, cx.refs)),
+                    };
+                    route6(cx, packet, &lookup, &flow, answer, ledger)
+                }
+                Err(reason) => Verdict::Drop(reason),
+            },
+            Verdict::Route4(lookup) => match flow4(cx, packet, &lookup) {
+                Ok(flow) => {
+                    let answer = cx.tables.network.v4.lookup(cx.guard, &flow, cx.refs);
+                    route4(cx, packet, &lookup, &flow, answer, ledger)
+                }
+                Err(early) => early,
+            },
+            settled => return settled,
+        };
+    }
+}
+
+/// What to ask for an IPv6 packet. Moves the packet into the VRF that the lookup names.
+pub(crate) fn flow6(cx: &Context<'_, '_>, packet: &mut Packet, lookup: &Lookup6) -> Result<Flow<Ipv6Addr>, DropReason> {
+    packet.lookups += 1;
+    if packet.lookups > MAX_LOOKUPS {
+        return Err(DropReason::LookupLoop);
+    }
+    let header = ipv6::Header::read(&packet.buf).ok_or(DropReason::HeaderTruncated)?;
+    let (src, dst) = (header.src(), lookup.nexthop.unwrap_or(header.dst()));
+    if let Some(table) = lookup.vrf {
+        let vrf = cx.links.vrf_with_table(table).ok_or(DropReason::SidDevice)?;
+        // What concerns a link stays on the ingress interface (Linux `vrf_ip6_rcv`).
+        if !dst.is_link_scoped() {
+            packet.dev = vrf.index;
+        }
+    }
+    Ok(cx.flow(dst, src, packet.dev, lookup.oif.unwrap_or(packet.iif)))
+}
+
+/// Turns the route found for an IPv6 packet into a verdict.
+pub(crate) fn route6<'g>(
+    cx: &Context<'_, 'g>,
+    packet: &mut Packet,
+    lookup: &Lookup6,
+    flow: &Flow<Ipv6Addr>,
+    answer: Option<Answer<'g>>,
+    ledger: &mut Ledger,
+) -> Verdict<'g> {
+    let Some(answer) = answer else { return Verdict::Drop(DropReason::SidTable) };
+    if ledger.is_tracing() {
+        trace_answer(cx, packet, flow, &answer, cx.tables.network.v6.matched(cx.guard, answer.table, flow.dst), ledger);
+    }
+    let unreachable = |code, reason| Verdict::Error(IcmpError::new(icmp6::UNREACHABLE, code, 0), reason);
+    let dst = answer.dst;
+    match dst.kind {
+        Kind::Unicast => {}
+        Kind::Local | Kind::Anycast => return local6(cx, lookup, dst),
+        Kind::Multicast => return Verdict::Deliver6(dst),
+        Kind::Blackhole | Kind::Broadcast => return Verdict::Drop(DropReason::RouteBlackhole),
+        Kind::Prohibit => return unreachable(icmp6::unreachable::PROHIBITED, DropReason::RouteProhibit),
+        Kind::Unreachable => return unreachable(icmp6::unreachable::NO_ROUTE, DropReason::RouteUnreachable),
+        Kind::Throw | Kind::NoRoute => return unreachable(icmp6::unreachable::NO_ROUTE, DropReason::NoRoute),
+    }
+    let hash = if dst.more.is_empty() { 0 } else { flow_hash::l3_6(&packet.buf) };
+    let Some((place, hop)) = dst.select(hash) else { return Verdict::Drop(DropReason::RouteBlackhole) };
+    match hop.encap {
+        Encap::None => forward6::decide(cx, packet, dst, place, lookup.nexthop),
+        Encap::Seg6Local(id) => match seg6::behavior(cx, packet, id, ledger) {
+            Ok(next) => then(next),
+            Err(reason) => Verdict::Drop(reason),
+        },
+        Encap::Seg6(id) => headend(cx, packet, id, Inner::V6, hop.dev, ledger),
+    }
+}
+
+/// A local route: some behaviours must not reach it.
+fn local6<'g>(cx: &Context<'_, 'g>, lookup: &Lookup6, dst: route::DstRef<'g>) -> Verdict<'g> {
+    // Linux tells local routes by their device, which is `lo` in the default VRF only.
+    let in_vrf = cx.vrf(dst.dev()).1.is_some();
+    if lookup.local || in_vrf { Verdict::Deliver6(dst) } else { Verdict::Drop(DropReason::SidLocal) }
+}
+
+fn headend<'g>(
+    cx: &Context<'_, 'g>,
+    packet: &mut Packet,
+    id: route::PolicyId,
+    inner: Inner,
+    dev: IfIndex,
+    ledger: &mut Ledger,
+) -> Verdict<'g> {
+    match seg6::headend(cx, packet, id, inner, dev, ledger) {
+        Ok(()) => Verdict::Route6(Lookup6 { local: true, ..Lookup6::default() }),
+        Err(reason) => Verdict::Drop(reason),
+    }
+}
+
+/// A behaviour's wish as a verdict.
+pub(crate) fn then<'g>(next: Next) -> Verdict<'g> {
+    match next {
+        Next::Route6(lookup) => Verdict::Route6(lookup),
+        Next::Route4(lookup) => Verdict::Route4(lookup),
+        Next::Frame { port } => Verdict::Frame(port),
+    }
+}
+
+/// What to ask for an IPv4 packet; some addresses need no table.
+pub(crate) fn flow4<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, lookup: &Lookup4) -> Result<Flow<Ipv4Addr>, Verdict<'g>> {
+    packet.lookups += 1;
+    if packet.lookups > MAX_LOOKUPS {
+        return Err(Verdict::Drop(DropReason::LookupLoop));
+    }
+    let Some(header) = ipv4::Header::read(&packet.buf) else { return Err(Verdict::Drop(DropReason::HeaderTruncated)) };
+    let (src, dst) = (header.src(), lookup.nexthop.unwrap_or(header.dst()));
+    if let Some(table) = lookup.vrf {
+        let Some(vrf) = cx.links.vrf_with_table(table) else { return Err(Verdict::Drop(DropReason::SidDevice)) };
+        packet.dev = vrf.index;
+    }
+    match check_addresses(src, dst) {
+        Ok(Addresses::Route) => Ok(cx.flow(dst, src, packet.dev, packet.iif)),
+        Ok(Addresses::Broadcast) => Err(Verdict::Deliver4(true)),
+        Ok(Addresses::Multicast) if cx.is_member4(dst) => Err(Verdict::Deliver4(true)),
+        Ok(Addresses::Multicast) => Err(Verdict::Drop(DropReason::NotForUs)),
+        Err(reason) => Err(Verdict::Drop(reason)),
+    }
+}
+
+/// Turns the route found for an IPv4 packet into a verdict.
+pub(crate) fn route4<'g>(
+    cx: &Context<'_, 'g>,
+    packet: &mut Packet,
+    lookup: &Lookup4,
+    flow: &Flow<Ipv4Addr>,
+    answer: Answer<'g>,
+    ledger: &mut Ledger,
+) -> Verdict<'g> {
+    if ledger.is_tracing() {
+        trace_answer(cx, packet, flow, &answer, cx.tables.network.v4.matched(cx.guard, answer.table, flow.dst), ledger);
+    }
+    let Some(ingress) = cx.links.get(packet.dev) else { return Verdict::Drop(DropReason::PortDown) };
+    let dst = answer.dst;
+    let forwarding = ingress.conf4.forwarding;
+    let unreachable = |code, reason| {
+        let error = IcmpError { route: true, ..IcmpError::new(icmp4::UNREACHABLE, code, 0) };
+        if forwarding { Verdict::Error(error, reason) } else { Verdict::Drop(reason) }
+    };
+    match dst.kind {
+        Kind::Unicast if !forwarding => return Verdict::Drop(DropReason::ForwardingOff),
+        Kind::Unicast => {}
+        Kind::Local | Kind::Broadcast => {
+            return match source4::check(cx, packet, flow.src, None) {
+                Ok(_) => Verdict::Deliver4(dst.kind == Kind::Broadcast),
+                Err(reason) => Verdict::Drop(reason),
+            };
+        }
+        Kind::Multicast | Kind::Anycast => return Verdict::Drop(DropReason::MulticastNotForwarded),
+        Kind::Blackhole => return Verdict::Drop(DropReason::RouteBlackhole),
+        Kind::Unreachable => return unreachable(icmp4::unreachable::HOST, DropReason::RouteUnreachable),
+        Kind::Prohibit => return unreachable(icmp4::unreachable::PROHIBITED, DropReason::RouteProhibit),
+        Kind::Throw | Kind::NoRoute => return unreachable(icmp4::unreachable::NET, DropReason::NoRoute),
+    }
+    let hash = if dst.more.is_empty() { 0 } else { flow_hash::l3_4(&packet.buf) };
+    let Some((place, hop)) = dst.select(hash) else { return Verdict::Drop(DropReason::RouteBlackhole) };
+    let on_link = match source4::check(cx, packet, flow.src, Some(hop.dev)) {
+        Ok(on_link) => on_link,
+        Err(reason) => return Verdict::Drop(reason),
+    };
+    if let Err(refused) = forward4::options(cx, packet, hop.dev) {
+        return refused;
+    }
+    match hop.encap {
+        Encap::None => forward4::decide(cx, packet, dst, place, lookup.nexthop, on_link),
+        Encap::Seg6Local(_) => Verdict::Drop(DropReason::WrongPayload),
+        Encap::Seg6(id) => headend(cx, packet, id, Inner::V4, hop.dev, ledger),
+    }
+}
+
+fn trace_answer<A: Address>(
+    cx: &Context<'_, '_>,
+    packet: &Packet,
+    flow: &Flow<A>,
+    answer: &Answer<'_>,
+    prefix: Option<Prefix<A>>,
+    ledger: &mut Ledger,
+) {
+    ledger.step(packet, "lookup", || {
+        let asked = flow.dst;
+        if answer.dst.kind == Kind::NoRoute && answer.table == TableId(0) {
+            return format!("{asked}: no rule leads to a table with a route");
+        }
+        let rule =
+            if answer.rule == 0 && answer.table != TableId::LOCAL { "by order of the SID".into() } else { format!("rule {}", answer.rule) };
+        let prefix = prefix.map_or_else(|| "no prefix".into(), |prefix| prefix.to_string());
+        format!("{asked}: {rule}, table {}: {prefix} {}", answer.table, describe(cx, answer))
+    });
+}
+
+fn describe(cx: &Context<'_, '_>, answer: &Answer<'_>) -> String {
+    let dst = &answer.dst;
+    let mut text = dst.kind.word().to_string();
+    for hop in dst.hops() {
+        text.push_str(&describe_hop(cx, hop));
+    }
+    if dst.mtu != 0 {
+        text.push_str(&format!(" mtu {}", dst.mtu));
+    }
+    text
+}
+
+fn describe_hop(cx: &Context<'_, '_>, hop: &Nexthop) -> String {
+    let via = hop.gateway.as_ref().map_or_else(String::new, |gateway| match gateway.addr() {
+        IpAddr::V4(addr) => format!(" via {addr}"),
+        IpAddr::V6(addr) => format!(" via {addr}"),
+    });
+    let encap = match hop.encap {
+        Encap::None => String::new(),
+        Encap::Seg6Local(id) => cx.tables.sids.get(cx.guard, id.0).map_or_else(String::new, |sid| format!(" seg6local {}", *sid)),
+        Encap::Seg6(id) => cx.tables.policies.get(cx.guard, id.0).map_or_else(String::new, |policy| format!(" {}", *policy)),
+    };
+    format!("{encap}{via} dev {}", cx.name(hop.dev))
+}

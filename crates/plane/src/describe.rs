@@ -1,0 +1,62 @@
+//! Packets in a few words, for traces.
+
+use std::fmt::Write;
+
+use wire::ext::{self, Target};
+use wire::{EtherType, arp, ipv4, ipv6, proto, srh};
+
+/// What an Ethernet frame carries.
+pub(crate) fn payload(ethertype: EtherType, bytes: &[u8]) -> String {
+    match ethertype {
+        EtherType::IPV4 => ip4(bytes),
+        EtherType::IPV6 => ip6(bytes),
+        EtherType::ARP => match arp::Packet::read(bytes) {
+            Some(p) if p.operation() == arp::REQUEST => format!("ARP: who has {}, asks {}", p.target(), p.sender()),
+            Some(p) => format!("ARP: {} is at {}", p.sender(), p.sender_mac),
+            None => "malformed ARP".into(),
+        },
+        EtherType(other) => format!("EtherType {other:#06x}"),
+    }
+}
+
+/// An IPv4 packet.
+pub(crate) fn ip4(bytes: &[u8]) -> String {
+    let Some(header) = ipv4::Header::read(bytes) else { return "cut IPv4 header".into() };
+    let mut text = format!("IPv4 {} to {}, TTL {}, {}", header.src(), header.dst(), header.ttl, protocol(header.proto));
+    if header.is_fragment() {
+        let _ = write!(text, ", fragment at {}", usize::from(header.flags_offset() & ipv4::OFFSET) * 8);
+    }
+    text
+}
+
+/// An IPv6 packet.
+pub(crate) fn ip6(bytes: &[u8]) -> String {
+    let Some(header) = ipv6::Header::read(bytes) else { return "cut IPv6 header".into() };
+    let mut text = format!("IPv6 {} to {}, hop limit {}", header.src(), header.dst(), header.hop_limit);
+    if let Ok(found) = ext::find(bytes, Target::Proto(proto::ROUTING))
+        && let Some(routing) = bytes.get(found.offset..).and_then(srh::Header::read)
+    {
+        let _ = write!(text, ", routing header type {} with {} segments left", routing.routing_type, routing.segments_left);
+    }
+    match ext::find(bytes, Target::Upper) {
+        Ok(found) if found.fragment_offset != 0 => drop(write!(text, ", fragment at {}", found.fragment_offset)),
+        Ok(found) => drop(write!(text, ", {}", protocol(found.proto))),
+        Err(_) => text.push_str(", cut header chain"),
+    }
+    text
+}
+
+/// A protocol by name.
+pub(crate) fn protocol(number: u8) -> String {
+    match number {
+        proto::ICMP4 => "ICMP".into(),
+        proto::IPIP => "IPv4 inside".into(),
+        proto::TCP => "TCP".into(),
+        proto::UDP => "UDP".into(),
+        proto::IPV6 => "IPv6 inside".into(),
+        proto::ICMP6 => "ICMPv6".into(),
+        proto::NONE => "no next header".into(),
+        proto::ETHERNET => "Ethernet inside".into(),
+        other => format!("protocol {other}"),
+    }
+}

@@ -1,0 +1,84 @@
+//! Forwarding of IPv4 (RFC 1812 §5.2.7, Linux `ip_forward`): may the packet go on, and how.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use route::{DropReason, DstRef, IfIndex, RouteRefs};
+use wire::{icmp4, ipv4};
+
+use crate::context::Context;
+use crate::options4::{self, Here};
+use crate::packet::{Addressed, Packet};
+use crate::verdict::{Forward, IcmpError, Verdict};
+
+/// Checks and fills in the options of a packet that has any, once its route is known.
+///
+/// # Errors
+/// The verdict for a packet that its options stop.
+pub(crate) fn options<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, dev: IfIndex) -> Result<(), Verdict<'g>> {
+    let Some(header) = ipv4::Header::read(&packet.buf) else { return Err(Verdict::Drop(DropReason::HeaderTruncated)) };
+    if header.header_len() <= ipv4::LEN || packet.options.is_some() {
+        return Ok(());
+    }
+    let (src, dst) = (header.src(), header.dst());
+    let iif = packet.iif;
+    let here = Here {
+        address: &|| cx.links.source4(dev, dst).unwrap_or(Ipv4Addr::UNSPECIFIED),
+        is_elsewhere: &|addr| is_elsewhere(cx, addr, src, iif),
+        milliseconds: (packet.time.0 / 1_000_000 % 86_400_000) as u32,
+    };
+    let options = options4::compile(&mut packet.buf, &here).map_err(|bad| {
+        let info = u32::from(bad.pointer) << 24;
+        Verdict::Error(IcmpError::new(icmp4::PARAMETER_PROBLEM, 0, info), DropReason::BadOption)
+    })?;
+    if options.source_route.is_some() {
+        let accepted = cx.settings.all4.accept_source_route && cx.links.get(packet.iif).is_some_and(|link| link.conf4.accept_source_route);
+        return Err(Verdict::Drop(if accepted { DropReason::Unsupported } else { DropReason::SourceRouted }));
+    }
+    packet.options = Some(options);
+    Ok(())
+}
+
+fn is_elsewhere(cx: &Context<'_, '_>, addr: Ipv4Addr, src: Ipv4Addr, iif: IfIndex) -> bool {
+    let answer = cx.tables.network.v4.lookup(cx.guard, &cx.flow(addr, src, iif, iif), RouteRefs::Noref);
+    answer.dst.kind == route::Kind::Unicast
+}
+
+/// Decides on a packet whose route is `dst`; `nexthop` is a SID's, to be used when the route has no gateway; `on_link` says that the source is a
+/// neighbour. Takes the hop off.
+pub(crate) fn decide<'g>(
+    cx: &Context<'_, 'g>,
+    packet: &mut Packet,
+    dst: DstRef<'g>,
+    place: u16,
+    nexthop: Option<Ipv4Addr>,
+    on_link: bool,
+) -> Verdict<'g> {
+    if packet.addressed != Addressed::Host {
+        return Verdict::Drop(DropReason::NotUnicastFrame);
+    }
+    let Some(hop) = dst.hop(place) else { return Verdict::Drop(DropReason::RouteBlackhole) };
+    let (dev, gateway) = (hop.dev, hop.gateway.is_some());
+    let Some(out) = cx.links.get(dev).filter(|link| link.up) else { return Verdict::Drop(DropReason::LinkDown) };
+    if out.is_vrf() {
+        return Verdict::Drop(DropReason::Unsupported);
+    }
+    let len = packet.buf.len();
+    let Some(header) = ipv4::Header::read_mut(&mut packet.buf) else { return Verdict::Drop(DropReason::HeaderTruncated) };
+    if header.ttl <= 1 {
+        return Verdict::Error(IcmpError::new(icmp4::TIME_EXCEEDED, 0, 0), DropReason::HopLimit);
+    }
+    let mtu = if dst.mtu != 0 { dst.mtu } else { out.mtu }.min(65535);
+    if len > mtu as usize && header.flags_offset() & ipv4::DF != 0 {
+        let error = IcmpError::new(icmp4::UNREACHABLE, icmp4::unreachable::FRAGMENTATION_NEEDED, mtu);
+        return Verdict::Error(error, DropReason::TooBig);
+    }
+    header.decrement_ttl();
+    let to = IpAddr::V4(nexthop.unwrap_or(header.dst()));
+    if let Some(options) = &mut packet.options {
+        let here = cx.links.source4(dev, header.dst()).unwrap_or(Ipv4Addr::UNSPECIFIED);
+        options4::forward(&mut packet.buf, options, here);
+    }
+    let sends = cx.settings.all4.send_redirects || out.conf4.send_redirects;
+    let redirect = packet.dev == dev && on_link && sends && (gateway || nexthop.is_none());
+    Verdict::Forward(Forward { dst, dev, to, hop: place, mtu, redirect })
+}

@@ -1,0 +1,99 @@
+//! IPv4 packets for the router itself: fragments, options, then the upper layer (RFC 1122 §3.2, Linux `ip_local_deliver`).
+
+use route::DropReason;
+use wire::checksum::Sum;
+use wire::{icmp4, ipv4, proto, udp};
+
+use super::Host;
+use crate::context::Context;
+use crate::forward4;
+use crate::packet::Packet;
+use crate::reassembly::{Arrival, Fate, Outcome};
+use crate::trace::Ledger;
+use crate::verdict::{IcmpError, Verdict};
+
+impl Host {
+    /// Delivers a packet that a local route led here; `group`: it was sent to a broadcast or multicast address.
+    pub(super) fn deliver4(&mut self, cx: &Context<'_, '_>, mut packet: Packet, group: bool, ledger: &mut Ledger) {
+        let dev = packet.dev;
+        if let Err(refused) = forward4::options(cx, &mut packet, dev) {
+            return self.perform(cx, packet, refused, ledger);
+        }
+        let Some(header) = ipv4::Header::read(&packet.buf) else { return self.drop(packet, DropReason::HeaderTruncated, ledger) };
+        if header.is_fragment() {
+            match self.fragment4(cx, packet, ledger) {
+                Some(whole) => packet = whole,
+                None => return,
+            }
+        }
+        let Some(header) = ipv4::Header::read(&packet.buf) else { return self.drop(packet, DropReason::HeaderTruncated, ledger) };
+        match header.proto {
+            proto::ICMP4 => self.icmp4(cx, packet, group, ledger),
+            proto::UDP => self.udp4(cx, packet, group, ledger),
+            proto::TCP if !group => self.tcp4(cx, packet, ledger),
+            proto::TCP | proto::IGMP => self.drop(packet, DropReason::NoProtocol, ledger),
+            _ => self.refuse4(cx, packet, group, icmp4::unreachable::PROTOCOL, DropReason::NoProtocol, ledger),
+        }
+    }
+
+    /// Nobody takes the packet: the source is told, unless it spoke to a group.
+    fn refuse4(&mut self, cx: &Context<'_, '_>, packet: Packet, group: bool, code: u8, reason: DropReason, ledger: &mut Ledger) {
+        if group {
+            return self.drop(packet, reason, ledger);
+        }
+        self.perform(cx, packet, Verdict::Error(IcmpError::new(icmp4::UNREACHABLE, code, 0), reason), ledger);
+    }
+
+    fn fragment4(&mut self, cx: &Context<'_, '_>, mut packet: Packet, ledger: &mut Ledger) -> Option<Packet> {
+        let arrival = Arrival { vrf: cx.vrf(packet.dev).0.0, iif: packet.iif.0, now: packet.time.0 };
+        let Outcome { fate, lost, lost_reason } = self.fragments4.input(&packet.buf, arrival, &mut self.pool);
+        self.fragments_lost(lost, lost_reason, ledger);
+        match fate {
+            Fate::Whole => return Some(packet),
+            Fate::Complete { packet: whole, .. } => {
+                ledger.step(&packet, "whole", || format!("the last fragment is here: {} bytes", whole.len()));
+                self.pool.give(std::mem::replace(&mut packet.buf, whole));
+                return Some(packet);
+            }
+            Fate::Waiting => {
+                ledger.counters.reassembled += 1;
+                ledger.step(&packet, "wait", || "for the other fragments".into());
+                self.pool.give(packet.buf);
+            }
+            Fate::Dropped(reason) => self.drop(packet, reason, ledger),
+            Fate::Problem { .. } => self.drop(packet, DropReason::FragmentBad, ledger),
+        }
+        None
+    }
+
+    fn icmp4(&mut self, cx: &Context<'_, '_>, packet: Packet, group: bool, ledger: &mut Ledger) {
+        let message = ipv4::Header::read(&packet.buf).and_then(|header| packet.buf.get(header.header_len()..));
+        let Some(header) = message.and_then(icmp4::Header::read) else {
+            return self.drop(packet, DropReason::BadUpperChecksum, ledger);
+        };
+        if !message.is_some_and(|message| Sum::default().bytes(message).is_valid()) {
+            return self.drop(packet, DropReason::BadUpperChecksum, ledger);
+        }
+        match header.kind {
+            icmp4::ECHO => self.echo4(cx, packet, group, ledger),
+            kind if icmp4::is_error(kind) => self.delivered(packet, || format!("ICMP error type {kind}"), ledger),
+            _ => self.drop(packet, DropReason::IcmpIgnored, ledger),
+        }
+    }
+
+    fn udp4(&mut self, cx: &Context<'_, '_>, packet: Packet, group: bool, ledger: &mut Ledger) {
+        if !udp4_is_valid(&packet.buf) {
+            return self.drop(packet, DropReason::BadUpperChecksum, ledger);
+        }
+        self.refuse4(cx, packet, group, icmp4::unreachable::PORT, DropReason::NoListener, ledger);
+    }
+}
+
+fn udp4_is_valid(packet: &[u8]) -> bool {
+    let Some(ip) = ipv4::Header::read(packet) else { return false };
+    let upper = packet.get(ip.header_len()..).unwrap_or_default();
+    let Some(header) = udp::Header::read(upper) else { return false };
+    let len = usize::from(header.len.get());
+    let Some(datagram) = upper.get(..len).filter(|_| len >= udp::LEN) else { return false };
+    header.checksum.get() == 0 || Sum::pseudo4(ip.src(), ip.dst(), proto::UDP, len).bytes(datagram).is_valid()
+}

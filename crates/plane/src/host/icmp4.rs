@@ -1,0 +1,161 @@
+//! ICMP errors, echo and redirects for IPv4 (RFC 792, RFC 1812 §4.3, Linux `icmp_send`).
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use route::{DropReason, IfIndex};
+use wire::checksum::Sum;
+use wire::{icmp4, ipv4, proto};
+use zerocopy::IntoBytes;
+
+use super::Host;
+use crate::context::Context;
+use crate::packet::{Addressed, Packet};
+use crate::rate::{Global, Peer};
+use crate::trace::Ledger;
+use crate::verdict::{Forward, IcmpError};
+
+/// An error is at most this long, IPv4 header included (RFC 1812 §4.3.2.3).
+const LONGEST: usize = 576;
+/// Precedence "internetwork control", which errors carry (RFC 1812 §4.3.2.5).
+const PRECEDENCE: u8 = 0xc0;
+/// The bits of a TOS that are not precedence.
+const TOS_BITS: u8 = 0x1e;
+/// The address to answer from when the router has none (RFC 7600 §5.3 and Linux).
+const DUMMY: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
+
+impl Host {
+    /// Tells the source of `packet` what happened to it, unless RFC 1812 §4.3.2.7 or a rate limit forbids.
+    pub(super) fn error4(&mut self, cx: &Context<'_, '_>, packet: &Packet, error: IcmpError, ledger: &mut Ledger) {
+        let Some(header) = ipv4::Header::read(&packet.buf) else { return };
+        let (to, dst, tos) = (header.src(), header.dst(), header.tos);
+        if let Some(why) = forbidden(packet, error.kind) {
+            return ledger.step(packet, "icmp", || format!("no ICMP error: {why}"));
+        }
+        let vrf = cx.vrf(packet.dev).0.0;
+        if error.route && !self.peers.allow_route_error4(Peer { addr: IpAddr::V4(to), vrf }, packet.time.0) {
+            ledger.counters.drop(DropReason::RateLimited);
+            return ledger.step(packet, "icmp", || "no ICMP error: rate limit".into());
+        }
+        let own = cx.links.iter().any(|link| link.has_addr(IpAddr::V4(dst)));
+        let Some(way) = self.way4(cx, to, if own { dst } else { Ipv4Addr::UNSPECIFIED }, packet.dev) else {
+            return ledger.step(packet, "icmp", || format!("no ICMP error: no route back to {to}"));
+        };
+        let inbound = cx.settings.icmp4_errors_use_inbound.then(|| cx.links.source4(packet.iif, to)).flatten();
+        let preferred = way.dst.src.and_then(|src| if let IpAddr::V4(src) = src { Some(src) } else { None });
+        let source = if own { Some(dst) } else { inbound.or(preferred).or_else(|| cx.links.source4(way.dev, nearest(&way, to))) };
+        if !way.is_local() && !self.allow4(cx, error, to, vrf, packet.time.0) {
+            ledger.counters.drop(DropReason::RateLimited);
+            return ledger.step(packet, "icmp", || "no ICMP error: rate limit".into());
+        }
+        let source = source.unwrap_or(DUMMY);
+        ledger.step(packet, "icmp", || format!("error type {} code {} from {source} to {to}", error.kind, error.code));
+        let room = LONGEST.min(way.mtu as usize).saturating_sub(ipv4::LEN + icmp4::LEN);
+        if room <= ipv4::LEN {
+            return;
+        }
+        let quote = packet.buf.len().min(room);
+        let mut message = self.icmp4_packet(cx, source, to, tos & TOS_BITS | PRECEDENCE, quote);
+        let body = &mut message[ipv4::LEN..];
+        body[..2].copy_from_slice(&[error.kind, error.code]);
+        body[4..8].copy_from_slice(&error.info.to_be_bytes());
+        body[icmp4::LEN..].copy_from_slice(&packet.buf[..quote]);
+        self.finish4(cx, message, packet, packet.dev, ledger);
+    }
+
+    /// Limits over all and by destination; fragmentation needed is exempt, since path MTU discovery depends on it.
+    fn allow4(&mut self, cx: &Context<'_, '_>, error: IcmpError, to: Ipv4Addr, vrf: u32, now: u64) -> bool {
+        let settings = cx.settings;
+        let discovery = error.kind == icmp4::UNREACHABLE && error.code == icmp4::unreachable::FRAGMENTATION_NEEDED;
+        if discovery || settings.icmp4_ratemask.checked_shr(error.kind.into()).unwrap_or(0) & 1 == 0 {
+            return true;
+        }
+        let global = self.global.get_or_insert_with(|| Global::new(settings.icmp4_msgs_per_sec, settings.icmp4_msgs_burst));
+        let limit = settings.icmp4_ratelimit;
+        let allowed = global.allow(now) && (limit == 0 || self.peers.allow(Peer { addr: IpAddr::V4(to), vrf }, limit, now));
+        if allowed {
+            global.consume();
+        }
+        allowed
+    }
+
+    /// Answers an echo request that stands behind the IPv4 header.
+    pub(super) fn echo4(&mut self, cx: &Context<'_, '_>, packet: Packet, group: bool, ledger: &mut Ledger) {
+        let Some(header) = ipv4::Header::read(&packet.buf) else { return };
+        let (to, dst, tos, at) = (header.src(), header.dst(), header.tos, header.header_len());
+        if cx.settings.icmp4_echo_ignore_all || group && cx.settings.icmp4_echo_ignore_broadcasts || to.is_unspecified() {
+            return self.drop(packet, DropReason::IcmpIgnored, ledger);
+        }
+        let source = if group { cx.links.source4(packet.iif, to) } else { Some(dst) };
+        let (Some(source), Some(body)) = (source, packet.buf.get(at + icmp4::LEN..)) else {
+            return self.drop(packet, DropReason::NoSourceAddress, ledger);
+        };
+        let mut reply = self.icmp4_packet(cx, source, to, tos, body.len());
+        reply[ipv4::LEN] = icmp4::ECHO_REPLY;
+        reply[ipv4::LEN + 4..].copy_from_slice(&packet.buf[at + 4..]);
+        self.finish4(cx, reply, &packet, packet.dev, ledger);
+        self.delivered(packet, || format!("echo request answered to {to}"), ledger);
+    }
+
+    /// Tells the source of a packet that goes back where it came from of the better gateway (RFC 1812 §5.2.7.2), or in IPv6 as RFC 4861 §8 says.
+    pub(super) fn redirect(&mut self, cx: &Context<'_, '_>, packet: &Packet, forward: &Forward<'_>, ledger: &mut Ledger) {
+        let Some(header) = ipv4::Header::read(&packet.buf).filter(|header| header.version() == 4) else {
+            return self.redirect6(cx, packet, forward, ledger);
+        };
+        let gateway = forward.dst.hop(forward.hop).and_then(|hop| hop.gateway.as_deref());
+        let gateway = match gateway.map(|gateway| gateway.addr()) {
+            Some(IpAddr::V4(gateway)) => gateway,
+            Some(IpAddr::V6(_)) => return,
+            None => header.dst(),
+        };
+        let peer = Peer { addr: IpAddr::V4(header.src()), vrf: cx.vrf(packet.dev).0.0 };
+        if self.peers.allow_redirect4(peer, packet.time.0) {
+            self.error4(cx, packet, IcmpError::new(icmp4::REDIRECT, 1, gateway.into()), ledger);
+        }
+    }
+
+    /// An ICMP packet with a body of `len` zero bytes.
+    fn icmp4_packet(&mut self, cx: &Context<'_, '_>, source: Ipv4Addr, to: Ipv4Addr, tos: u8, len: usize) -> port::Buf {
+        let total = ipv4::LEN + icmp4::LEN + len;
+        let mut buf = self.blank(total);
+        let mut header = ipv4::Header::new(source, to, proto::ICMP4, cx.settings.default_ttl, total.min(65535) as u16);
+        header.tos = tos;
+        buf[..ipv4::LEN].copy_from_slice(header.as_bytes());
+        buf
+    }
+
+    fn finish4(&mut self, cx: &Context<'_, '_>, mut message: port::Buf, packet: &Packet, near: IfIndex, ledger: &mut Ledger) {
+        let body = &mut message[ipv4::LEN..];
+        let sum = Sum::default().bytes(body).finish();
+        body[2..4].copy_from_slice(&sum.to_be_bytes());
+        self.originate4(cx, Packet::new(message, packet.time, packet.number, near), near, ledger);
+    }
+}
+
+/// The first hop on the way to `to`.
+fn nearest(way: &super::originate::Way<'_>, to: Ipv4Addr) -> Ipv4Addr {
+    match way.gateway().map(|gateway| gateway.addr()) {
+        Some(IpAddr::V4(gateway)) => gateway,
+        _ => to,
+    }
+}
+
+/// Why no error of type `kind` may be sent about `packet`.
+fn forbidden(packet: &Packet, kind: u8) -> Option<&'static str> {
+    let header = ipv4::Header::read(&packet.buf)?;
+    if packet.addressed != Addressed::Host || header.dst().is_multicast() || header.dst().is_broadcast() {
+        return Some("the packet was sent to a group");
+    }
+    if header.flags_offset() & ipv4::OFFSET != 0 {
+        return Some("the packet is not a first fragment");
+    }
+    if header.src().is_unspecified() || header.src().is_loopback() || header.src().is_multicast() || header.src().is_broadcast() {
+        return Some("the source is no single node");
+    }
+    if icmp4::is_error(kind) && header.proto == proto::ICMP4 {
+        let inner = packet.buf.get(header.header_len()).copied();
+        if inner.is_none_or(|inner| inner > icmp4::MAX_TYPE || icmp4::is_error(inner)) {
+            return Some("the packet is an ICMP error itself");
+        }
+    }
+    None
+}

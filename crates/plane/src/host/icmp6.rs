@@ -1,0 +1,130 @@
+//! ICMPv6 errors and echo (RFC 4443, Linux `icmp6_send`).
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use route::{DropReason, DstRef, IfIndex};
+use wire::checksum::Sum;
+use wire::ext::{self, Target};
+use wire::{icmp6, ipv6, proto};
+use zerocopy::IntoBytes;
+
+use super::Host;
+use crate::context::Context;
+use crate::flow_hash;
+use crate::packet::{Addressed, Packet};
+use crate::trace::Ledger;
+use crate::verdict::IcmpError;
+
+/// Bytes of the packet that an error quotes: as many as fit the smallest MTU (RFC 4443 §2.4 (c)).
+const QUOTE: usize = ipv6::MIN_MTU - ipv6::LEN - icmp6::LEN;
+
+impl Host {
+    /// Tells the source of `packet` what happened to it, unless a rule of RFC 4443 §2.4 or a rate limit forbids.
+    pub(super) fn error6(&mut self, cx: &Context<'_, '_>, packet: &Packet, error: IcmpError, ledger: &mut Ledger) {
+        let Some(header) = ipv6::Header::read(&packet.buf) else { return };
+        let (to, dst) = (header.src(), header.dst());
+        if let Some(why) = forbidden(packet, error, to, dst) {
+            return ledger.step(packet, "icmp", || format!("no ICMPv6 error: {why}"));
+        }
+        let near = if to.is_unicast_link_local() { packet.iif } else { packet.dev };
+        let own = !dst.is_multicast() && (cx.is_own(IpAddr::V6(dst), packet.dev) || cx.is_anycast(dst, packet.dev));
+        let Some(way) = self.way6(cx, to, Ipv6Addr::UNSPECIFIED, near) else {
+            return ledger.step(packet, "icmp", || format!("no ICMPv6 error: no route back to {to}"));
+        };
+        let preferred = way.dst.src.and_then(|src| if let IpAddr::V6(src) = src { Some(src) } else { None });
+        let source = if own { Some(dst) } else { preferred.or_else(|| cx.links.source6(packet.iif, to)) };
+        let Some(source) = source.or_else(|| cx.links.source6(way.dev, to)) else {
+            return ledger.step(packet, "icmp", || "no ICMPv6 error: no address to send it from".into());
+        };
+        if !way.is_local() && !self.allow6(cx, error.kind, to, packet) {
+            ledger.counters.drop(DropReason::RateLimited);
+            return ledger.step(packet, "icmp", || "no ICMPv6 error: rate limit".into());
+        }
+        ledger.step(packet, "icmp", || format!("error type {} code {} from {source} to {to}", error.kind, error.code));
+        let quote = packet.buf.len().min(QUOTE);
+        let mut message = icmp6_packet(self, source, to, quote);
+        message[ipv6::LEN..ipv6::LEN + 2].copy_from_slice(&[error.kind, error.code]);
+        message[ipv6::LEN + 4..ipv6::LEN + 8].copy_from_slice(&error.info.to_be_bytes());
+        message[ipv6::LEN + icmp6::LEN..].copy_from_slice(&packet.buf[..quote]);
+        self.finish6(cx, message, packet, near, ledger);
+    }
+
+    /// Limits by destination (net.ipv6.icmp.ratelimit); packet too big is exempt, since path MTU discovery depends on it.
+    fn allow6(&mut self, cx: &Context<'_, '_>, kind: u8, to: Ipv6Addr, packet: &Packet) -> bool {
+        kind == icmp6::TOO_BIG || self.peers.allow(IpAddr::V6(to), cx.settings.icmp6_ratelimit, packet.time.0)
+    }
+
+    /// Answers an echo request that stands at `at`; `dst` is the local route that led here.
+    pub(super) fn echo6(&mut self, cx: &Context<'_, '_>, packet: Packet, at: usize, dst: &DstRef<'_>, ledger: &mut Ledger) {
+        let Some(header) = ipv6::Header::read(&packet.buf) else { return };
+        let (to, addressed) = (header.src(), header.dst());
+        if cx.settings.icmp6_echo_ignore_all || to.is_multicast() || to.is_unspecified() {
+            return self.drop(packet, DropReason::IcmpIgnored, ledger);
+        }
+        // On a VRF device the packet counts as received by the interface that has the address (Linux `icmp6_iif`).
+        let near = if cx.links.get(packet.dev).is_some_and(|link| link.is_vrf()) { dst.dev() } else { packet.dev };
+        let source = if addressed.is_multicast() { cx.links.source6(near, to) } else { Some(addressed) };
+        let (Some(source), Some(body)) = (source, packet.buf.get(at + icmp6::LEN..)) else {
+            return self.drop(packet, DropReason::NoSourceAddress, ledger);
+        };
+        let mut reply = icmp6_packet(self, source, to, body.len());
+        reply[ipv6::LEN] = icmp6::ECHO_REPLY;
+        reply[ipv6::LEN + 4..].copy_from_slice(&packet.buf[at + 4..]);
+        self.finish6(cx, reply, &packet, near, ledger);
+        self.delivered(packet, || format!("echo request answered to {to}"), ledger);
+    }
+
+    fn finish6(&mut self, cx: &Context<'_, '_>, mut message: port::Buf, packet: &Packet, near: IfIndex, ledger: &mut Ledger) {
+        let label = flow_hash::label(&message);
+        if let Some(header) = ipv6::Header::read_mut(&mut message) {
+            header.set_flow(0, label);
+        }
+        fill_checksum(&mut message);
+        self.originate6(cx, Packet::new(message, packet.time, packet.number, near), near, ledger);
+    }
+}
+
+/// An ICMPv6 packet with a body of `len` zero bytes.
+fn icmp6_packet(host: &mut Host, source: Ipv6Addr, to: Ipv6Addr, len: usize) -> port::Buf {
+    let mut buf = host.blank(ipv6::LEN + icmp6::LEN + len);
+    let header = ipv6::Header::new(source, to, proto::ICMP6, 64, (icmp6::LEN + len) as u16);
+    buf[..ipv6::LEN].copy_from_slice(header.as_bytes());
+    buf
+}
+
+/// Sets the checksum of the ICMPv6 message right behind the IPv6 header.
+pub(super) fn fill_checksum(packet: &mut [u8]) {
+    let Some((header, message)) = packet.split_at_mut_checked(ipv6::LEN) else { return };
+    let Some(header) = ipv6::Header::read(header) else { return };
+    let Some(field) = message.get_mut(2..4) else { return };
+    field.fill(0);
+    let sum = Sum::pseudo6(header.src(), header.dst(), proto::ICMP6, message.len()).bytes(message).finish();
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Why no error may be sent about `packet` (RFC 4443 §2.4 (e)).
+fn forbidden(packet: &Packet, error: IcmpError, src: Ipv6Addr, dst: Ipv6Addr) -> Option<&'static str> {
+    let option = error.kind == icmp6::PARAMETER_PROBLEM && error.code == icmp6::parameter::OPTION;
+    let reported =
+        error.kind == icmp6::TOO_BIG || option && packet.buf.get(error.info as usize).is_some_and(|option| option & 0xc0 == 0x80);
+    if (dst.is_multicast() || packet.addressed != Addressed::Host) && !reported {
+        return Some("the packet was sent to a group");
+    }
+    if src.is_unspecified() || src.is_multicast() || src.is_loopback() {
+        return Some("the source is no single node");
+    }
+    if is_about_error(&packet.buf) {
+        return Some("the packet is an ICMPv6 error itself");
+    }
+    None
+}
+
+fn is_about_error(packet: &[u8]) -> bool {
+    match ext::find(packet, Target::Upper) {
+        Ok(upper) if upper.proto == proto::ICMP6 => match packet.get(upper.offset) {
+            Some(&kind) if upper.fragment_offset == 0 => icmp6::is_error(kind),
+            _ => upper.fragment_offset == 0,
+        },
+        _ => false,
+    }
+}

@@ -1,0 +1,136 @@
+//! Packets that the router makes: their route, their way out.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use route::{DropReason, DstRef, Encap, IfIndex, Kind, Neighbour};
+use srv6::Inner;
+use wire::{ipv4, ipv6};
+
+use super::Host;
+use crate::context::Context;
+use crate::packet::{MAX_LOOKUPS, Packet};
+use crate::trace::Ledger;
+use crate::verdict::Forward;
+use crate::{flow_hash, fragment6, seg6};
+
+/// A route for a packet of the router's own.
+pub(super) struct Way<'g> {
+    pub(super) dst: DstRef<'g>,
+    pub(super) place: u16,
+    pub(super) dev: IfIndex,
+    pub(super) mtu: u32,
+    encap: Encap,
+}
+
+impl Way<'_> {
+    /// The gateway it leads through.
+    pub(super) fn gateway(&self) -> Option<&Neighbour> {
+        self.dst.hop(self.place)?.gateway.as_deref()
+    }
+
+    /// True when the destination is the router itself.
+    pub(super) fn is_local(&self) -> bool {
+        matches!(self.dst.kind, Kind::Local | Kind::Anycast)
+    }
+}
+
+impl Host {
+    /// The route to `dst` in the VRF of `near`, on `near` itself when the destination is of the link's scope. None when there is none.
+    pub(super) fn way6<'g>(&self, cx: &Context<'_, 'g>, dst: Ipv6Addr, src: Ipv6Addr, near: IfIndex) -> Option<Way<'g>> {
+        let answer = cx.tables.network.v6.lookup(cx.guard, &cx.own_flow(dst, src, near), cx.refs);
+        way(cx, answer.dst, near)
+    }
+
+    /// As [`Host::way6`] for IPv4.
+    pub(super) fn way4<'g>(&self, cx: &Context<'_, 'g>, dst: Ipv4Addr, src: Ipv4Addr, near: IfIndex) -> Option<Way<'g>> {
+        let answer = cx.tables.network.v4.lookup(cx.guard, &cx.own_flow(dst, src, near), cx.refs);
+        way(cx, answer.dst, near)
+    }
+
+    /// Sends an IPv6 packet that the router made, in the VRF of `near`.
+    pub(super) fn originate6(&mut self, cx: &Context<'_, '_>, mut packet: Packet, near: IfIndex, ledger: &mut Ledger) {
+        while packet.lookups < MAX_LOOKUPS {
+            packet.lookups += 1;
+            let Some(header) = ipv6::Header::read(&packet.buf) else { break };
+            let (src, dst) = (header.src(), header.dst());
+            let Some(way) = self.way6(cx, dst, src, near) else { return self.drop(packet, DropReason::NoRoute, ledger) };
+            if way.is_local() {
+                return self.to_self(packet, ledger);
+            }
+            if let Encap::Seg6(policy) = way.encap {
+                match seg6::headend(cx, &mut packet, policy, Inner::V6, way.dev, ledger) {
+                    Ok(()) => continue,
+                    Err(reason) => return self.drop(packet, reason, ledger),
+                }
+            }
+            ledger.counters.originated += 1;
+            let Way { dst: route, place, dev, mtu, .. } = way;
+            let mtu = mtu.max(ipv6::MIN_MTU as u32);
+            let forward = Forward { dst: route, dev, to: IpAddr::V6(dst), hop: place, mtu, redirect: false };
+            if packet.buf.len() <= mtu as usize {
+                return self.to_neighbour(cx, packet, forward, ledger);
+            }
+            return self.in_fragments6(cx, packet, forward, ledger);
+        }
+        self.drop(packet, DropReason::LookupLoop, ledger);
+    }
+
+    fn in_fragments6<'g>(&mut self, cx: &Context<'_, 'g>, packet: Packet, forward: Forward<'g>, ledger: &mut Ledger) {
+        self.fragment_id = self.fragment_id.wrapping_add(1);
+        let mut fragments = Vec::new();
+        let split = fragment6::fragment(&packet.buf, forward.mtu as usize, self.fragment_id, &mut self.pool, |buf| fragments.push(buf));
+        if let Err(reason) = split {
+            return self.drop(packet, reason, ledger);
+        }
+        let Packet { time, number, iif, .. } = packet;
+        self.pool.give(packet.buf);
+        for buf in fragments {
+            let Forward { dst, dev, to, hop, mtu, .. } = &forward;
+            let forward = Forward { dst: dst.clone(), dev: *dev, to: *to, hop: *hop, mtu: *mtu, redirect: false };
+            self.to_neighbour(cx, Packet::new(buf, time, number, iif), forward, ledger);
+        }
+    }
+
+    /// Sends an IPv4 packet that the router made, complete but for identification and checksum, in the VRF of `near`.
+    pub(super) fn originate4(&mut self, cx: &Context<'_, '_>, mut packet: Packet, near: IfIndex, ledger: &mut Ledger) {
+        let Some(header) = ipv4::Header::read_mut(&mut packet.buf) else { return self.drop(packet, DropReason::HeaderTruncated, ledger) };
+        let (src, dst) = (header.src(), header.dst());
+        if header.flags_offset() & ipv4::DF == 0 {
+            header.set_id(self.ip_id);
+            self.ip_id = self.ip_id.wrapping_add(1);
+        }
+        ipv4::fill_checksum(&mut packet.buf);
+        let Some(way) = self.way4(cx, dst, src, near) else { return self.drop(packet, DropReason::NoRoute, ledger) };
+        if way.is_local() {
+            return self.to_self(packet, ledger);
+        }
+        if let Encap::Seg6(policy) = way.encap {
+            return match seg6::headend(cx, &mut packet, policy, Inner::V4, way.dev, ledger) {
+                Ok(()) => self.originate6(cx, packet, near, ledger),
+                Err(reason) => self.drop(packet, reason, ledger),
+            };
+        }
+        ledger.counters.originated += 1;
+        let Way { dst: route, place, dev, mtu, .. } = way;
+        let forward = Forward { dst: route, dev, to: IpAddr::V4(dst), hop: place, mtu, redirect: false };
+        if packet.buf.len() <= mtu as usize {
+            return self.to_neighbour(cx, packet, forward, ledger);
+        }
+        self.in_fragments4(cx, packet, forward, ledger);
+    }
+
+    /// A packet from the router to itself: an ICMP error about a tunnel of its own. There is nobody to act on it.
+    fn to_self(&mut self, packet: Packet, ledger: &mut Ledger) {
+        ledger.step(&packet, "deliver", || "to the router itself, which has no use for it".into());
+        self.pool.give(packet.buf);
+    }
+}
+
+fn way<'g>(cx: &Context<'_, 'g>, dst: DstRef<'g>, near: IfIndex) -> Option<Way<'g>> {
+    if !matches!(dst.kind, Kind::Unicast | Kind::Local | Kind::Anycast | Kind::Multicast | Kind::Broadcast) {
+        return None;
+    }
+    let (place, dev, encap) = dst.select(flow_hash::of(near.0)).map(|(place, hop)| (place, hop.dev, hop.encap))?;
+    let mtu = if dst.mtu != 0 { dst.mtu } else { cx.links.get(dev)?.mtu };
+    Some(Way { dst, place, dev, mtu, encap })
+}

@@ -1,0 +1,225 @@
+//! Neighbours: asking for them, keeping what is known fresh, and the packets that wait (RFC 4861 §7.3, Linux `neighbour.c`).
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use port::Time;
+use route::{DropReason, DstRef, IfIndex, NeighbourState};
+use wire::Mac;
+
+use super::{Cause, Host};
+use crate::context::Context;
+use crate::packet::Packet;
+use crate::trace::Ledger;
+use crate::verdict::Forward;
+
+/// Between two questions.
+const RETRY: Duration = Duration::from_secs(1);
+/// Questions without an answer after which a neighbour counts as failed.
+const TRIES: u8 = 3;
+/// How long an answer is good.
+const REACHABLE: Duration = Duration::from_secs(30);
+/// Between the first use of a stale neighbour and the question to it.
+const DELAY: Duration = Duration::from_secs(5);
+/// Packets that may wait for one neighbour.
+const QUEUE: usize = 64;
+/// Neighbours that may be known or asked for beside the configured ones.
+const NEIGHBOURS: usize = 8192;
+
+type Key = (IfIndex, IpAddr);
+
+/// A packet that waits. Its route is held: it outlives the burst in which it was looked up.
+struct Parked {
+    packet: Packet,
+    dst: DstRef<'static>,
+}
+
+#[derive(Default)]
+struct Entry {
+    due: Option<Time>,
+    tries: u8,
+    queue: VecDeque<Parked>,
+    /// Source of the packet that made us ask, to ask from the same address.
+    source: Option<IpAddr>,
+}
+
+/// The neighbours that a worker is concerned with.
+#[derive(Default)]
+pub(super) struct Resolver {
+    entries: HashMap<Key, Entry>,
+    due: BTreeSet<(Time, Key)>,
+    waiting: usize,
+}
+
+impl Resolver {
+    pub(super) fn next_due(&self) -> Option<Time> {
+        self.due.first().map(|(time, _)| *time)
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    fn schedule(&mut self, key: Key, at: Option<Time>) {
+        let Some(entry) = self.entries.get_mut(&key) else { return };
+        if let Some(old) = std::mem::replace(&mut entry.due, at) {
+            self.due.remove(&(old, key));
+        }
+        if let Some(at) = at {
+            self.due.insert((at, key));
+        }
+    }
+
+    fn forget(&mut self, key: Key) -> VecDeque<Parked> {
+        self.schedule(key, None);
+        let queue = self.entries.remove(&key).map(|entry| entry.queue).unwrap_or_default();
+        self.waiting -= queue.len();
+        queue
+    }
+}
+
+impl Host {
+    /// Parks a packet until `addr` on the way out answers, and asks if nobody has yet.
+    pub(super) fn wait(&mut self, cx: &Context<'_, '_>, packet: Packet, forward: Forward<'_>, addr: IpAddr, ledger: &mut Ledger) {
+        let key = (forward.dev, addr);
+        let fresh = !self.resolver.entries.get(&key).is_some_and(|entry| entry.due.is_some());
+        if fresh && self.resolver.entries.len() >= NEIGHBOURS && !self.evict(cx) {
+            return self.drop(packet, DropReason::NeighbourPending, ledger);
+        }
+        let entry = self.resolver.entries.entry(key).or_default();
+        if entry.queue.len() >= QUEUE {
+            return self.drop(packet, DropReason::NeighbourPending, ledger);
+        }
+        ledger.step(&packet, "wait", || format!("for {addr} on {} to tell its address", cx.name(forward.dev)));
+        let source = source_of(&packet);
+        let cause = Cause::from(&packet);
+        ledger.counters.link_mut(packet.iif).waiting += 1;
+        entry.queue.push_back(Parked { packet, dst: forward.dst.hold() });
+        self.resolver.waiting += 1;
+        if fresh {
+            entry.tries = 1;
+            entry.source = source;
+            self.resolver.schedule(key, Some(cause.time.after(RETRY)));
+            cx.tables.network.neighbours.entry(key.0, addr).store(NeighbourState::Incomplete, Mac::default());
+            self.solicit(cx, key, None, cause, ledger);
+        }
+    }
+
+    /// Makes room by letting a neighbour go that nobody waits for.
+    fn evict(&mut self, cx: &Context<'_, '_>) -> bool {
+        let idle = self.resolver.entries.iter().find(|(_, entry)| entry.queue.is_empty()).map(|(key, _)| *key);
+        let Some(key) = idle else { return false };
+        self.resolver.forget(key);
+        cx.tables.network.neighbours.remove(key.0, key.1);
+        true
+    }
+
+    /// A stale neighbour is in use: it is asked in a while if nothing is heard from it.
+    pub(super) fn neighbour_used(&mut self, dev: IfIndex, addr: IpAddr, now: Time) {
+        let key = (dev, addr);
+        if let Some(entry) = self.resolver.entries.get_mut(&key)
+            && entry.due.is_none()
+        {
+            entry.tries = 0;
+            self.resolver.schedule(key, Some(now.after(DELAY)));
+        }
+    }
+
+    /// A neighbour told its address: packets that waited for it go. `confirmed`: it answered us. `create`: learn it although nobody asked.
+    pub(super) fn learn(
+        &mut self,
+        cx: &Context<'_, '_>,
+        key: Key,
+        mac: Mac,
+        confirmed: bool,
+        create: bool,
+        cause: Cause,
+        ledger: &mut Ledger,
+    ) {
+        let (dev, addr) = key;
+        let neighbours = &cx.tables.network.neighbours;
+        let (state, known) = neighbours.find(cx.guard, dev, addr).map_or((NeighbourState::None, Mac::default()), |n| n.load());
+        let unknown = matches!(state, NeighbourState::None | NeighbourState::Failed);
+        if state == NeighbourState::Permanent || unknown && !create || mac.is_group() || mac.is_zero() {
+            return;
+        }
+        if unknown && self.resolver.entries.len() >= NEIGHBOURS && !self.evict(cx) {
+            return;
+        }
+        let stays = !confirmed && state == NeighbourState::Reachable && known == mac;
+        if stays {
+            return;
+        }
+        let state = if confirmed { NeighbourState::Reachable } else { NeighbourState::Stale };
+        neighbours.entry(dev, addr).store(state, mac);
+        let entry = self.resolver.entries.entry(key).or_default();
+        entry.tries = 0;
+        let queue = std::mem::take(&mut entry.queue);
+        self.resolver.waiting -= queue.len();
+        self.resolver.schedule(key, confirmed.then(|| cause.time.after(REACHABLE)));
+        ledger.step_of(cause.number, cause.time, "learn", || format!("{addr} on {} is at {mac}", cx.name(dev)));
+        for Parked { mut packet, dst: _held } in queue {
+            ledger.counters.link_mut(packet.iif).waiting -= 1;
+            // It leaves because of the answer.
+            packet.time = packet.time.max(cause.time);
+            self.emit(cx, packet, dev, mac, ledger);
+        }
+    }
+
+    /// Asks again, gives up, or lets an answer grow old, for all that is due.
+    pub(super) fn resolve_due(&mut self, cx: &Context<'_, '_>, now: Time, ledger: &mut Ledger) {
+        while let Some(&(at, key)) = self.resolver.due.first().filter(|(at, _)| *at <= now) {
+            self.resolver.schedule(key, None);
+            self.due(cx, key, at, ledger);
+        }
+    }
+
+    fn due(&mut self, cx: &Context<'_, '_>, key: Key, at: Time, ledger: &mut Ledger) {
+        let neighbour = cx.tables.network.neighbours.entry(key.0, key.1);
+        let (state, mac) = neighbour.load();
+        let Some(entry) = self.resolver.entries.get_mut(&key) else { return };
+        match state {
+            NeighbourState::Permanent => drop(self.resolver.forget(key)),
+            NeighbourState::Reachable => neighbour.store(NeighbourState::Stale, mac),
+            _ if entry.tries >= TRIES => {
+                neighbour.store(NeighbourState::Failed, Mac::default());
+                let queue = self.resolver.forget(key);
+                cx.tables.network.neighbours.remove(key.0, key.1);
+                for Parked { mut packet, dst: _held } in queue {
+                    ledger.counters.link_mut(packet.iif).waiting -= 1;
+                    packet.time = packet.time.max(at);
+                    self.unresolved(cx, packet, ledger);
+                }
+            }
+            _ => {
+                entry.tries += 1;
+                let number = entry.queue.front().map_or(0, |parked| parked.packet.number);
+                let known = state.is_valid().then_some(mac);
+                if known.is_some() {
+                    neighbour.store(NeighbourState::Probe, mac);
+                }
+                self.resolver.schedule(key, Some(at.after(RETRY)));
+                self.solicit(cx, key, known, Cause { time: at, number }, ledger);
+            }
+        }
+    }
+
+    /// Asks who has the address; with `known`, the one who was last said to.
+    fn solicit(&mut self, cx: &Context<'_, '_>, (dev, addr): Key, known: Option<Mac>, cause: Cause, ledger: &mut Ledger) {
+        let source = self.resolver.entries.get(&(dev, addr)).and_then(|entry| entry.source);
+        match (addr, source) {
+            (IpAddr::V4(target), Some(IpAddr::V4(source))) => self.arp_request(cx, dev, target, Some(source), known, cause, ledger),
+            (IpAddr::V4(target), _) => self.arp_request(cx, dev, target, None, known, cause, ledger),
+            (IpAddr::V6(target), Some(IpAddr::V6(source))) => self.solicitation(cx, dev, target, Some(source), known, cause, ledger),
+            (IpAddr::V6(target), _) => self.solicitation(cx, dev, target, None, known, cause, ledger),
+        }
+    }
+}
+
+fn source_of(packet: &Packet) -> Option<IpAddr> {
+    match packet.buf.first()? >> 4 {
+        4 => wire::ipv4::Header::read(&packet.buf).map(|header| header.src().into()),
+        _ => wire::ipv6::Header::read(&packet.buf).map(|header| header.src().into()),
+    }
+}

@@ -1,0 +1,59 @@
+//! A packet on its way through the router.
+
+use port::{Buf, Time};
+use route::IfIndex;
+
+use crate::options4::Options;
+
+/// Whom the Ethernet frame was addressed to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Addressed {
+    /// The port's own address.
+    Host,
+    /// A group.
+    Group,
+    /// Another station.
+    Other,
+}
+
+/// How many lookups one packet may ask for: a chain of the router's own SIDs ends here.
+pub(crate) const MAX_LOOKUPS: u8 = 16;
+
+/// A packet. Once its frame was looked at, `buf` starts with the IP header and the Ethernet header stands in the headroom before it.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    pub(crate) buf: Buf,
+    /// When it came in.
+    pub(crate) time: Time,
+    /// Its number among all frames of the run.
+    pub(crate) number: u64,
+    /// The interface it came in by.
+    pub(crate) iif: IfIndex,
+    /// The interface it is seen to be on: the VRF device of `iif`, or that of the VRF a SID moved it to.
+    pub(crate) dev: IfIndex,
+    pub(crate) addressed: Addressed,
+    /// Bytes of Ethernet header just in front of `buf`.
+    pub(crate) l2_len: u8,
+    pub(crate) lookups: u8,
+    /// IPv4 options, when there are any.
+    pub(crate) options: Option<Options>,
+    /// A local routing header was processed: no redirect for it.
+    pub(crate) source_routed: bool,
+}
+
+impl Packet {
+    pub(crate) fn new(buf: Buf, time: Time, number: u64, iif: IfIndex) -> Packet {
+        Packet {
+            buf,
+            time,
+            number,
+            iif,
+            dev: iif,
+            addressed: Addressed::Host,
+            l2_len: 0,
+            lookups: 0,
+            options: None,
+            source_routed: false,
+        }
+    }
+}
