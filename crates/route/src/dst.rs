@@ -116,17 +116,26 @@ impl Dst {
 
     /// The way that a flow of this hash takes: the ways share 2^31 hash values by weight (Linux `fib_select_multipath`).
     #[inline]
-    pub fn select(&self, hash: u32) -> Option<&Nexthop> {
+    pub fn select(&self, hash: u32) -> Option<(u16, &Nexthop)> {
         let first = self.nexthop.as_ref()?;
         if self.more.is_empty() {
-            return Some(first);
+            return Some((0, first));
         }
         let total: u64 = self.hops().map(|hop| u64::from(hop.weight)).sum();
         let mut sum = 0;
-        self.hops().find(|hop| {
+        (0..).zip(self.hops()).find(|(_, hop)| {
             sum += u64::from(hop.weight);
             u64::from(hash >> 1) < ((sum << 31) + total / 2) / total
         })
+    }
+
+    /// The way in this place, as [`Dst::select`] numbers them.
+    #[inline]
+    pub fn hop(&self, place: u16) -> Option<&Nexthop> {
+        match place {
+            0 => self.nexthop.as_ref(),
+            further => self.more.get(usize::from(further) - 1),
+        }
     }
 
     /// All ways out.
@@ -146,7 +155,7 @@ mod tests {
     #[test]
     fn flows_are_shared_by_weight() {
         let dst = Dst { nexthop: Some(hop(2, 1)), more: Box::new([hop(3, 3)]), ..Dst::special(Kind::Unicast) };
-        let taken = |hash: u32| dst.select(hash).map(|hop| hop.dev.0);
+        let taken = |hash: u32| dst.select(hash).map(|(_, hop)| hop.dev.0);
         assert_eq!(taken(0), Some(2));
         assert_eq!(taken(u32::MAX / 4 - 1), Some(2));
         assert_eq!(taken(u32::MAX / 4 + 2), Some(3));

@@ -200,6 +200,16 @@ impl<A: Address> Fib<A> {
         if refs == RouteRefs::Counted { null.hold() } else { null }
     }
 
+    /// The prefix of a table's route for `dst`: what a trace shows. Takes the table's lock, so it is not for the packet path.
+    pub fn matched(&self, guard: &Guard<'_>, table: TableId, dst: A) -> Option<Prefix<A>> {
+        let table = self.policy.load(guard).table(table)?;
+        let scoped = table.scoped.load(guard).iter().find(|(prefix, ..)| prefix.contains(dst)).map(|(prefix, ..)| *prefix);
+        scoped.or_else(|| {
+            let (prefix, _) = table.lpm.longest_match(dst.key())?;
+            Prefix::new(A::from_key(prefix.addr()), prefix.len())
+        })
+    }
+
     /// Bytes of what workers read: tries, not the routes they lead to.
     pub fn memory(&self, guard: &Guard<'_>) -> usize {
         self.policy.load(guard).tables.iter().map(|table| table.lpm.memory()).sum()

@@ -28,9 +28,9 @@ fn lab() -> Lab {
     Lab { editor, e0: ports[0], e1: ports[1] }
 }
 
-fn route<A: Address>(prefix: &str, via: Option<&str>, dev: IfIndex) -> RouteSpec<A>
+fn route<A>(prefix: &str, via: Option<&str>, dev: IfIndex) -> RouteSpec<A>
 where
-    A: std::str::FromStr,
+    A: Address + std::str::FromStr,
     A::Err: std::fmt::Debug,
 {
     let (addr, len) = prefix.split_once('/').unwrap();
