@@ -8,9 +8,11 @@ mod routes;
 mod rules;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use ::route::{ConfigError, Editor, IfIndex, Link, LinkKind, TableId};
-use srv6::{HmacKeys, Policy, Sid};
+use ::route::{ConfigError, Editor, IfIndex, Link, LinkKind, SidId, TableId};
+use plane::Tables;
+use srv6::{HmacKeys, Sid};
 
 use crate::address::Prefix;
 use crate::command::{self, Command};
@@ -20,14 +22,12 @@ use crate::span::{Span, Word};
 
 /// What a network file makes of a router. The tables are committed: workers that read them see the whole file.
 pub struct Configuration {
-    /// The tables' writer; what workers read is [`Editor::network`].
+    /// The tables' writer.
     pub editor: Editor,
-    /// The SIDs, by [`route::SidId`].
+    /// What workers read.
+    pub tables: Arc<Tables>,
+    /// The SIDs, in the order of the file.
     pub sids: Vec<LocalSid>,
-    /// The headends, by [`route::PolicyId`].
-    pub policies: Vec<Policy>,
-    /// The keys that sign and verify SRHs.
-    pub hmac_keys: HmacKeys,
     /// What is accepted, as Linux accepts it, and probably not meant so.
     pub warnings: Vec<Diagnostic>,
 }
@@ -39,8 +39,10 @@ pub struct LocalSid {
     pub prefix: Prefix,
     /// The table its route stands in.
     pub table: TableId,
+    /// Under which number it is counted, and found in [`Tables::sids`].
+    pub id: SidId,
     /// What it does.
-    pub sid: Sid,
+    pub sid: Arc<Sid>,
 }
 
 /// Reads a network file and makes the tables it describes. `name` is the file's name in errors; `ports` are the names of the ports, all different, in
@@ -76,8 +78,8 @@ pub fn network_file(text: &str, name: &str, ports: &[&str]) -> Result<Configurat
 /// Applies commands one after the other.
 struct Applier {
     editor: Editor,
+    tables: Tables,
     sids: Vec<LocalSid>,
-    policies: Vec<Policy>,
     hmac_keys: HmacKeys,
     warnings: Vec<Error>,
 }
@@ -89,7 +91,8 @@ impl Applier {
             // A name given twice is one port.
             let _ = editor.port_add(port, place);
         }
-        Applier { editor, sids: Vec::new(), policies: Vec::new(), hmac_keys: HmacKeys::default(), warnings: Vec::new() }
+        let tables = Tables::new(editor.network().clone());
+        Applier { editor, tables, sids: Vec::new(), hmac_keys: HmacKeys::default(), warnings: Vec::new() }
     }
 
     fn apply(&mut self, command: &Command<'_>) -> Result<(), Error> {
@@ -105,12 +108,12 @@ impl Applier {
     }
 
     fn finish(mut self, name: &str, text: &str) -> Configuration {
+        self.tables.hmac_keys.publish(self.hmac_keys);
         self.editor.commit();
         Configuration {
             editor: self.editor,
+            tables: Arc::new(self.tables),
             sids: self.sids,
-            policies: self.policies,
-            hmac_keys: self.hmac_keys,
             warnings: self.warnings.into_iter().map(|warning| Diagnostic::new(name, text, warning)).collect(),
         }
     }

@@ -104,9 +104,7 @@ impl Applier {
         let tunsrc = headend.tunsrc.map(|tunsrc| tunsrc.value);
         let policy = Policy::build(headend.mode.value, &headend.segments.value, tunsrc);
         let policy = policy.map_err(|error| Error::refused(headend.segments.span, error.to_string()))?;
-        let id = PolicyId(self.policies.len() as u32);
-        self.policies.push(policy);
-        Ok(id)
+        Ok(PolicyId(self.tables.policies.insert(Arc::new(policy))))
     }
 
     fn local_sid(&mut self, command: &RouteCommand<'_>, table: TableId, local: &Seg6Local<'_>) -> Result<SidId, Error> {
@@ -123,8 +121,9 @@ impl Applier {
         if let Some(vrf) = attributes.vrftable.filter(|_| !ignored.contains(srv6::Attr::VrfTable)) {
             self.editor.vrf_table_check(vrf).map_err(at(local.place(Some(srv6::Attr::VrfTable))))?;
         }
-        let id = SidId(self.sids.len() as u32);
-        self.sids.push(LocalSid { prefix: command.destination.value, table, sid });
+        let sid = Arc::new(sid);
+        let id = SidId(self.tables.sids.insert(sid.clone()));
+        self.sids.push(LocalSid { prefix: command.destination.value, table, id, sid });
         Ok(id)
     }
 }
