@@ -184,3 +184,42 @@ fn accepted() -> Vec<String> {
     let kept = KEYS.iter().filter(|keyword| !matches!(keyword.key, Key::Later));
     ["ADDRESS/LENGTH".to_owned()].into_iter().chain(kept.map(|keyword| keyword.word.to_owned())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Command;
+    use crate::command::{fault, parsed};
+
+    fn addr(line: &str) -> AddressCommand<'_> {
+        match parsed(line) {
+            Ok(Command::Address(address)) => address,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_address_has_a_length_and_a_device() {
+        let read = addr("ip addr add 10.0.0.1/24 brd + dev e0 label e0:1 scope link noprefixroute valid_lft forever preferred_lft forever");
+        assert_eq!(
+            (read.operation, read.address.value.to_string().as_str(), read.device.text),
+            (AddressOperation::Add, "10.0.0.1/24", "e0")
+        );
+        assert_eq!((read.broadcast.unwrap().value, read.scope.unwrap().value, read.no_prefix_route), (Broadcast::Last, 253, true));
+        let read = addr("-6 a r dev e0 local fd00:0::1/64 nodad");
+        assert_eq!((read.operation, read.address.value.to_string().as_str(), read.nodad), (AddressOperation::Replace, "fd00::1/64", true));
+        assert_eq!(addr("a d 10.0.0.1 dev e0").address.value.len, 32);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        assert_eq!(fault("ip addr add 10.0.0.1/24"), "\"ip address\" needs a device (\"dev NAME\")");
+        assert_eq!(fault("ip addr add dev e0"), "\"ip address\" needs an address");
+        assert_eq!(fault("ip addr add 10.0.0.1/24 dev e0 valid_lft 5"), "an address that expires is not implemented yet");
+        assert_eq!(fault("ip addr add 10.0.0.1 peer 10.0.0.2 dev e0"), "\"peer\" of an address is not implemented yet");
+        assert_eq!(fault("ip addr add 10.0.0.1/24 dev e0 skope 1"), "unknown keyword \"skope\"");
+        assert_eq!(fault("ip addr add default dev e0"), "unknown keyword \"default\"");
+        assert_eq!(fault("ip addr add 0.0.0.0/8 dev e0"), "\"0.0.0.0/8\" is not an address that a device can have");
+        assert_eq!(fault("ip -6 addr add 10.0.0.1/8 dev e0"), "\"10.0.0.1\" is not an IPv6 address: it is an IPv4 address");
+    }
+}

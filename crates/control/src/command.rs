@@ -170,3 +170,82 @@ fn options(words: &mut Words<'_, '_>) -> Result<Option<Family>, Error> {
     }
     Ok(family)
 }
+
+/// Reads one line, for the tests of the objects.
+#[cfg(test)]
+pub(crate) fn parsed(line: &str) -> Result<Command<'_>, Error> {
+    let mut words = Vec::new();
+    crate::lexer::Lexer::new(line).next_line(&mut words)?;
+    parse(&words)
+}
+
+/// What is said of a wrong line, for the tests of the objects.
+#[cfg(test)]
+pub(crate) fn fault(line: &str) -> String {
+    parsed(line).expect_err("the line is wrong").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_may_be_cut_short_as_iproute2_takes_them() {
+        let object = |line: &'static str| match parsed(line) {
+            Ok(Command::Link(_)) => "link",
+            Ok(Command::Address(_)) => "address",
+            Ok(Command::Route(_)) => "route",
+            Ok(Command::Rule(_)) => "rule",
+            Ok(Command::Neighbour(_)) => "neighbour",
+            Ok(Command::Sr(_)) => "sr",
+            Ok(Command::Sysctl(_)) => "sysctl",
+            Err(error) => panic!("{line}: {error}"),
+        };
+        for line in [
+            "r a default dev e0",
+            "ro add default dev e0",
+            "ip route add default dev e0",
+            "ip -4 r r default dev e0",
+            "route ap default dev e0",
+        ] {
+            assert_eq!(object(line), "route", "{line}");
+        }
+        assert_eq!(object("ru a lookup 5"), "rule");
+        assert_eq!(object("a a 10.0.0.1/8 dev e0"), "address");
+        assert_eq!(object("addr del 10.0.0.1/8 dev e0"), "address");
+        assert_eq!(object("l s e0 up"), "link");
+        assert_eq!(object("ip link set dev e0 up"), "link");
+        assert_eq!(object("n r 10.0.0.2 lladdr 2:0:0:0:0:1 dev e0"), "neighbour");
+        assert_eq!(object("neighbor del 10.0.0.2 dev e0"), "neighbour");
+        assert_eq!(object("s t s fd00::1"), "sr");
+        assert_eq!(object("sysctl -w net.ipv4.ip_forward=1"), "sysctl");
+    }
+
+    #[test]
+    fn the_family_may_be_named_in_front() {
+        for (line, family) in [
+            ("ip -6 route add default dev e0", Family::V6),
+            ("-6 route add default dev e0", Family::V6),
+            ("ip -family inet6 route add default dev e0", Family::V6),
+            ("ip -f inet route add default dev e0", Family::V4),
+            ("ip route add default dev e0", Family::V4),
+        ] {
+            let Ok(Command::Route(route)) = parsed(line) else { panic!("{line}") };
+            assert_eq!(route.family, family, "{line}");
+        }
+        assert_eq!(fault("ip -7 route add default"), "\"-7\" is not an option: a network file takes those that name the address family");
+        assert_eq!(fault("ip -family inet7 route add default"), "unknown family \"inet7\"");
+    }
+
+    #[test]
+    fn what_only_shows_and_what_is_not_there_yet_are_refused_by_name() {
+        assert_eq!(fault("ip route show"), "\"route show\" only shows; a network file holds what is to be configured");
+        assert_eq!(fault("ip route flush table main"), "\"route flush\" is not implemented yet");
+        assert_eq!(fault("ip nexthop add id 1 dev e0"), "\"ip nexthop\" is not implemented yet");
+        assert_eq!(fault("bridge fdb add x dev y"), "\"bridge\" is not implemented yet");
+        assert_eq!(fault("ip rout3 add default"), "unknown object \"rout3\"");
+        assert_eq!(fault("ip route ad3 default"), "unknown command \"ad3\"");
+        assert_eq!(fault("ip"), "\"ip\" needs an object");
+        assert_eq!(fault("ip sr tunsrc set fd00::1 dev e0"), "\"dev\" is too much here: the command is complete");
+    }
+}

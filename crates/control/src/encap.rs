@@ -111,7 +111,7 @@ fn seg6(words: &mut Words<'_, '_>) -> Result<Seg6, Error> {
             "mode" | "segs" | "hmac" | "tunsrc" => words.next(),
             "lookup" => return Err(Error::not_implemented(word.span, "\"lookup\" of \"encap seg6\"")),
             other if route::may_follow_encap(other) => break,
-            _ => return Err(unknown(word, "keyword of \"encap seg6\"", WORDS.map(str::to_owned).to_vec())),
+            _ => return Err(unknown(word, "seg6 keyword", WORDS.map(str::to_owned).to_vec())),
         };
         match word.text {
             "mode" => {
@@ -171,11 +171,7 @@ fn seg6local<'t>(words: &mut Words<'_, 't>) -> Result<Seg6Local<'t>, Error> {
             }
             return Err(match word.text {
                 "endpoint" => Error::not_implemented(word.span, "\"endpoint\" of \"encap seg6local\""),
-                _ => unknown(
-                    word,
-                    "attribute of \"encap seg6local\"",
-                    attribute_words(action.map(|action: Spanned<&Descriptor>| action.value)),
-                ),
+                _ => unknown(word, "seg6local attribute", attribute_words(action.map(|action: Spanned<&Descriptor>| action.value))),
             });
         };
         words.next();
@@ -236,7 +232,7 @@ fn named_action(words: &mut Words<'_, '_>) -> Result<Spanned<&'static Descriptor
 /// Reads `segs SID[,SID…] [hmac KEYID]`.
 fn srh(words: &mut Words<'_, '_>) -> Result<Spanned<SegmentList>, Error> {
     const SEGS: &[Keyword<()>] = &[full("segs", ())];
-    words.keyword(SEGS, "keyword of \"srh\"")?;
+    words.keyword(SEGS, "srh keyword")?;
     let word = words.value("segments (SID[,SID…])")?;
     let segments = segments(word)?;
     let hmac = if words.take("hmac") { number::u32(words.value("a key number")?, "a key number")?.value } else { 0 };
@@ -269,4 +265,96 @@ fn attribute_words(action: Option<&Descriptor>) -> Vec<String> {
     let taken = |attr: &Attr| action.is_none_or(|action| action.required.union(action.optional).contains(*attr));
     let attributes = Attr::ALL.into_iter().filter(taken).map(|attr| attr.word().to_owned());
     if action.is_none() { ["action".to_owned()].into_iter().chain(attributes).collect() } else { attributes.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Command;
+    use crate::command::{fault, parsed};
+
+    fn encap(line: &str) -> Encap<'_> {
+        match parsed(line) {
+            Ok(Command::Route(mut route)) => route.hops.remove(0).encap.expect("an encapsulation").value,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn local(line: &str) -> Seg6Local<'_> {
+        match encap(line) {
+            Encap::Seg6Local(local) => *local,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_mode_of_a_headend_is_read() {
+        for mode in Mode::ALL {
+            let line = format!("ip -6 route add fd09::/64 encap seg6 mode {mode} segs fc00:2::1,fc00:2::2 hmac 0x2a tunsrc fd00::9 dev e1");
+            let Encap::Seg6(headend) = encap(&line) else { panic!("{line}") };
+            assert_eq!((headend.mode.value, headend.segments.value.hmac), (mode, 42));
+            assert_eq!(headend.segments.value.segments, ["fc00:2::1".parse::<Ipv6Addr>().unwrap(), "fc00:2::2".parse().unwrap()]);
+            assert_eq!(headend.tunsrc.unwrap().value, "fd00::9".parse::<Ipv6Addr>().unwrap());
+        }
+    }
+
+    #[test]
+    fn every_action_of_the_table_is_read_by_its_name() {
+        for action in ACTIONS.iter().filter(|action| action_words().contains(&action.name.to_owned())) {
+            let line = format!("ip -6 route add fc00:1::e encap seg6local action {} dev e0", action.name);
+            assert_eq!(local(&line).action.value.number, action.number);
+        }
+    }
+
+    #[test]
+    fn attributes_stand_in_any_order_and_end_where_the_route_goes_on() {
+        let read = local(
+            "ip -6 route add encap seg6local count oif e3 nh6 fe80::23 action End.X flavors next-csid lblen 48 nflen 8 dev e0 fc00:1::e",
+        );
+        assert_eq!(read.action.value.name, "End.X");
+        assert_eq!((read.attributes.nh6, read.oif.map(|oif| oif.text)), (Some("fe80::23".parse().unwrap()), Some("e3")));
+        assert_eq!((read.attributes.flavors, read.attributes.lblen, read.attributes.nflen), (Flavors::NEXT_CSID, Some(48), Some(8)));
+        assert!(read.attributes.count);
+        let read = local("ip -6 route add fc00:1::d encap seg6local action End.DX4 nh4 10.0.3.2 dev e0");
+        assert_eq!(read.attributes.nh4, Some("10.0.3.2".parse().unwrap()));
+        let read = local("ip -6 route add fc00:1::d encap seg6local action End.DT6 table main dev e0");
+        assert_eq!(read.attributes.table, Some(::route::TableId::MAIN));
+        let read = local("ip -6 route add fc00:1::d encap seg6local action End.B6 srh segs fc00:2::b,fc00:2::c hmac 7 dev e0");
+        assert_eq!(read.attributes.srh.map(|srh| (srh.segments.len(), srh.hmac)), Some((2, 7)));
+        let read = local("ip -6 route add fc00:1::d encap seg6local action End.DT46 vrftable 10 flavors psp,next-csid dev e0");
+        assert_eq!((read.attributes.vrftable, read.attributes.flavors.to_string().as_str()), (Some(::route::TableId(10)), "psp,next-csid"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let local = |rest: &str| fault(&format!("ip -6 route add fc00:1::d encap seg6local {rest} dev e0"));
+        assert_eq!(local("action End.DX7 nh6 ::"), "unknown action \"End.DX7\"");
+        assert_eq!(local("action end"), "unknown action \"end\"");
+        assert_eq!(local("action End.BPF endpoint obj x"), "End.BPF is not implemented yet");
+        assert_eq!(local("nh6 ::"), "\"::\" needs an action (\"action NAME\")");
+        assert_eq!(local("action End.X nh7 ::"), "unknown seg6local attribute \"nh7\"");
+        assert_eq!(local("action End.X nh6 :: nh6 ::"), "\"nh6\" is given twice");
+        assert_eq!(local("action End flavors psp,uss"), "unknown flavor \"uss\"");
+        assert_eq!(local("action End lblen 32"), "\"lblen\" stands behind \"flavors next-csid\"");
+        assert_eq!(local("action End.B6 srh seg ::1"), "unknown srh keyword \"seg\"");
+        let headend = |rest: &str| fault(&format!("ip -6 route add fd09::/64 encap {rest} dev e0"));
+        assert_eq!(headend("seg6 segs ::1 mode encap"), "\"mode\" stands before \"segs\"");
+        assert_eq!(headend("seg6 mode encap"), "\"encap\" needs segments (\"segs SID[,SID…]\")");
+        assert_eq!(headend("seg6 mode encap.rde segs ::1"), "unknown mode \"encap.rde\"");
+        assert_eq!(headend("seg6 mode encap segs ::1,"), "\"::1,\" is not a list of segments: an address is missing beside a comma");
+        assert_eq!(
+            headend("seg6 mode encap segs ::1,::1ffff"),
+            "\"::1ffff\" is not an IPv6 address: the group 1ffff is out of range: a group is at most ffff"
+        );
+        assert_eq!(headend("mpls 100"), "\"encap mpls\" is not implemented yet");
+        assert_eq!(headend("sge6 mode"), "unknown type of encapsulation \"sge6\"");
+        assert_eq!(
+            fault("ip route add 10.0.0.0/8 encap seg6local action End dev e0"),
+            "\"encap seg6local\" needs an IPv6 route: a SID is an IPv6 address"
+        );
+        assert_eq!(
+            fault("ip route add 10.0.0.0/8 encap seg6 mode inline segs ::1 dev e0"),
+            "mode inline needs an IPv6 route: it inserts an SRH into the packet"
+        );
+    }
 }

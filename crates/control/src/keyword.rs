@@ -29,7 +29,9 @@ pub(crate) fn find<'k, K>(table: &'k [Keyword<K>], word: &str) -> Option<&'k Key
     if first.is_ascii_digit() {
         return None;
     }
-    table.iter().find(|keyword| if keyword.abbreviable { keyword.word.starts_with(word) } else { keyword.word == word })
+    // Most keywords are told apart by their first letter, without a call to compare.
+    let fits = |keyword: &Keyword<K>| if keyword.abbreviable { keyword.word.starts_with(word) } else { keyword.word == word };
+    table.iter().find(|keyword| keyword.word.as_bytes().first() == Some(&first) && fits(keyword))
 }
 
 /// The words of a table, for an error that lists them.

@@ -225,3 +225,54 @@ fn new_name(word: Word<'_>) -> Result<Word<'_>, Error> {
 fn accepted() -> Vec<String> {
     KEYS.iter().filter(|keyword| !matches!(keyword.key, Key::Later)).map(|keyword| keyword.word.to_owned()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Command;
+    use crate::command::{fault, parsed};
+
+    fn link(line: &str) -> LinkCommand<'_> {
+        match parsed(line) {
+            Ok(Command::Link(link)) => link,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_device_is_set_with_or_without_dev() {
+        for line in ["ip link set e0 address 02:00:00:00:0e:00 mtu 9000 up", "l s up mtu 9000 dev e0 addr 2:0:0:0:e:0"] {
+            let LinkCommand::Set { device, changes } = link(line) else { panic!("{line}") };
+            assert_eq!((device.text, changes.up, changes.mtu.unwrap().value), ("e0", Some(true), 9000));
+            assert_eq!(changes.address.unwrap().value, Mac([2, 0, 0, 0, 0xe, 0]));
+        }
+        let LinkCommand::Set { changes, .. } = link("ip link set e2 master vrf10 down") else { panic!() };
+        assert!(matches!(changes.master, Some(Master::Device(Word { text: "vrf10", .. }))));
+        let LinkCommand::Set { changes, .. } = link("ip link set e2 nomaster") else { panic!() };
+        assert_eq!(changes.master, Some(Master::None));
+    }
+
+    #[test]
+    fn a_vrf_is_added_with_its_table() {
+        for line in ["ip link add vrf10 type vrf table 10", "ip link add name vrf10 type vrf table 0xa", "l a dev vrf10 up type vrf t 10"] {
+            let LinkCommand::AddVrf { device, table, .. } = link(line) else { panic!("{line}") };
+            assert_eq!((device.text, table.value), ("vrf10", TableId(10)));
+        }
+        assert_eq!(fault("ip link add vrf10 type vrf"), "\"type vrf\" needs a table (\"table N\")");
+        assert_eq!(fault("ip link add vrf10 type vrf table 0"), "a VRF needs a table of its own, 1 to 4294967295");
+        assert_eq!(fault("ip link add vrf10 type vrf table ten"), "unknown table \"ten\"");
+    }
+
+    #[test]
+    fn what_is_not_there_yet_is_refused() {
+        assert_eq!(fault("ip link add link e0 name e0.10 type vlan id 10"), "a device of type \"vlan\" is not implemented yet");
+        assert_eq!(fault("ip link set e0 arp off"), "\"arp\" of a device is not implemented yet");
+        assert_eq!(fault("ip link set e0 name wan"), "renaming a device is not implemented yet");
+        assert_eq!(fault("ip link set e0 mtu 67"), "\"67\" is not an MTU: it must be 68 to 65536");
+        assert_eq!(fault("ip link set"), "\"link set\" needs a device");
+        assert_eq!(
+            fault("ip link add averyveryverylongname type vrf table 1"),
+            "\"averyveryverylongname\" is not a name for a device: it is longer than 15 bytes"
+        );
+    }
+}

@@ -126,3 +126,39 @@ pub(crate) fn parse<'t>(words: &mut Words<'_, 't>, family: Option<Family>) -> Re
     }
     Ok(NeighbourCommand { operation, address, lladdr, device, state })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Command;
+    use crate::command::{fault, parsed};
+
+    fn neigh(line: &str) -> NeighbourCommand<'_> {
+        match parsed(line) {
+            Ok(Command::Neighbour(neighbour)) => neighbour,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_neighbour_has_an_address_a_device_and_an_ethernet_address() {
+        let read = neigh("ip -6 neigh replace fe80::20 lladdr 02:00:00:00:0f:00 dev e0 nud reachable");
+        assert_eq!(
+            (read.operation, read.address.value.to_string().as_str(), read.device.text),
+            (NeighbourOperation::Replace, "fe80::20", "e0")
+        );
+        assert_eq!((read.lladdr.unwrap().value, read.state.value), (Mac([2, 0, 0, 0, 0xf, 0]), NeighbourState::Reachable));
+        assert_eq!(neigh("n a to 10.0.0.2 dev e0 ll 2:0:0:0:f:0").state.value, NeighbourState::Permanent);
+        assert_eq!(neigh("n d 10.0.0.2 dev e0").operation, NeighbourOperation::Delete);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        assert_eq!(fault("ip neigh add 10.0.0.2 dev e0"), "\"ip neighbour\" needs an Ethernet address (\"lladdr MAC\")");
+        assert_eq!(fault("ip neigh add 10.0.0.2 lladdr 2:0:0:0:f:0"), "\"ip neighbour\" needs a device (\"dev NAME\")");
+        assert_eq!(fault("ip neigh add proxy 10.0.0.2 dev e0"), "\"proxy\" of a neighbour is not implemented yet");
+        assert_eq!(fault("ip neigh add 10.0.0.2 dev e0 nud noarp"), "\"nud noarp\" is not implemented yet");
+        assert_eq!(fault("ip neigh add 10.0.0.2 dev e0 nud good"), "unknown state \"good\"");
+        assert_eq!(fault("ip neigh flush dev e0"), "\"neighbour flush\" is not implemented yet");
+    }
+}

@@ -156,3 +156,60 @@ fn selector(word: Word<'_>, family: &mut Option<Family>) -> Result<Option<Spanne
 fn accepted() -> Vec<String> {
     KEYS.iter().filter(|keyword| !matches!(keyword.key, Key::Later)).map(|keyword| keyword.word.to_owned()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Command;
+    use crate::command::{fault, parsed};
+
+    fn rule(line: &str) -> RuleCommand<'_> {
+        match parsed(line) {
+            Ok(Command::Rule(rule)) => rule,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_rule_selects_and_sends_to_a_table() {
+        let read = rule("ip rule add from 10.0.0.65/26 to 10.9/16 iif e0 lookup 100 pref 0x64");
+        let shown = |prefix: Option<Spanned<Prefix>>| prefix.unwrap().value.to_string();
+        assert_eq!((shown(read.from), shown(read.to)), ("10.0.0.64/26".into(), "10.9.0.0/16".into()));
+        assert_eq!((read.iif.unwrap().text, read.table.unwrap().value, read.preference.unwrap().value), ("e0", TableId(100), 100));
+        let read = rule("ru a from all to fc00:2::/32 t main o 900");
+        assert_eq!((read.family, read.from, read.table.unwrap().value), (Family::V6, None, TableId::MAIN));
+        assert_eq!(rule("ip -6 rule del lookup local pref 0").family, Family::V6);
+    }
+
+    #[test]
+    fn what_is_not_there_yet_is_refused_by_name() {
+        for word in [
+            "not",
+            "tos",
+            "dsfield",
+            "fwmark",
+            "realms",
+            "suppress_prefixlength",
+            "sup_pl",
+            "oif",
+            "l3mdev",
+            "uidrange",
+            "ipproto",
+            "sport",
+            "dport",
+            "type",
+            "goto",
+            "nop",
+            "blackhole",
+            "unreachable",
+            "prohibit",
+        ] {
+            assert_eq!(fault(&format!("ip rule add {word} 1 lookup 100")), format!("\"{word}\" of a rule is not implemented yet"));
+        }
+        assert_eq!(fault("ip rule add lookup unspec"), "a rule needs a table to send to, 1 to 4294967295");
+        assert_eq!(fault("ip rule add lookup nowhere"), "unknown table \"nowhere\"");
+        assert_eq!(fault("ip rule add lokup 5"), "unknown keyword \"lokup\"");
+        assert_eq!(fault("ip rule del"), "\"rule del\" needs something to tell the rule by");
+        assert_eq!(fault("ip rule add from 10.0.0.0/8 to fd00::/8"), "\"fd00::\" is not an IPv4 address: it is an IPv6 address");
+    }
+}

@@ -54,3 +54,27 @@ pub(crate) fn parse<'t>(words: &mut Words<'_, 't>) -> Result<SrCommand<'t>, Erro
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Command;
+    use crate::command::{fault, parsed};
+
+    #[test]
+    fn the_tunnel_source_and_keys_are_read() {
+        let Ok(Command::Sr(SrCommand::TunnelSource(source))) = parsed("ip sr tunsrc set fd00:ffff::1") else { panic!() };
+        assert_eq!(source.value.to_string(), "fd00:ffff::1");
+        let Ok(Command::Sr(SrCommand::Hmac { key, algorithm, secret })) = parsed("s h s 0x2a sha256 'two words'") else { panic!() };
+        assert_eq!((key.value, algorithm.value, secret.value), (42, HmacAlgorithm::Sha256, "two words"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        assert_eq!(fault("ip sr hmac set 0 sha1 x"), "\"0\" is not a key number: it must be 1 to 4294967295");
+        assert_eq!(fault("ip sr hmac set 1 md5 x"), "unknown algorithm \"md5\"");
+        assert_eq!(fault("ip sr hmac set 1 sha1"), "\"sha1\" needs a secret");
+        assert_eq!(fault("ip sr tunsrc set 10.0.0.1"), "\"10.0.0.1\" is not an IPv6 address: it is an IPv4 address");
+        assert_eq!(fault("ip sr show"), "unknown item \"show\"");
+    }
+}

@@ -235,14 +235,91 @@ fn named<'t>(name: Word<'t>) -> Result<(&'static Sysctl, Option<Target<'t>>), Er
     if LATER.contains(&full.as_str()) {
         return Err(Error::not_implemented(name.span, full));
     }
-    let family = full.split('.').take(2).collect::<Vec<_>>().join(".");
-    let mut accepted: Vec<String> = SYSCTLS.iter().map(|sysctl| sysctl.name.to_owned()).collect();
-    if accepted.iter().any(|known| known.starts_with(&family)) {
-        accepted.retain(|known| known.starts_with(&family));
-    }
+    // Those of the same protocol, and of interfaces or not.
+    let near = |known: &&Sysctl| known.name.split('.').take(2).eq(full.split('.').take(2)) && known.name.contains('*') == of_interfaces;
+    let accepted = SYSCTLS.iter().filter(near).map(|known| known.name.to_owned()).collect();
+    let hint = match parts.as_slice() {
+        [net, ip, conf, device @ .., last] if of_interfaces && dotted && device.len() > 1 => {
+            let device = device.iter().map(|part| part.text).collect::<Vec<_>>().join("/");
+            Some(format!(
+                "a dot in the name of an interface is written as a slash: {}.{}.{}.{device}.{}",
+                net.text, ip.text, conf.text, last.text
+            ))
+        }
+        _ => None,
+    };
     let error = Error::new(name.span, Fault::Unknown { what: "setting", word: full }).accepting(accepted);
-    Err(match dotted && of_interfaces && parts.len() > 5 {
-        true => error.hint("a dot in the name of an interface is written as a slash: net.ipv4.conf.e0/100.rp_filter"),
-        false => error,
+    Err(match hint {
+        Some(hint) => error.hint(hint),
+        None => error,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Command;
+    use crate::command::{fault, parsed};
+
+    fn only(line: &str) -> (&'static str, Option<String>, i64) {
+        match parsed(line) {
+            Ok(Command::Sysctl(settings)) => {
+                let [Setting { sysctl, target, value }] = settings.as_slice() else { panic!("{line}: {settings:?}") };
+                let target = target.as_ref().map(|target| match target {
+                    Target::All => "(all)".to_owned(),
+                    Target::Default => "(default)".to_owned(),
+                    Target::Device(name, _) => name.to_string(),
+                });
+                (sysctl.name, target, value.value)
+            }
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_name_is_written_with_dots_or_slashes() {
+        assert_eq!(only("sysctl -w net.ipv4.ip_forward=1"), ("net.ipv4.ip_forward", None, 1));
+        assert_eq!(only("sysctl net/ipv6/seg6_flowlabel=-1"), ("net.ipv6.seg6_flowlabel", None, -1));
+        let rp_filter = |device: &str| ("net.ipv4.conf.*.rp_filter", Some(device.to_owned()), 2);
+        assert_eq!(only("sysctl -w net.ipv4.conf.e0.rp_filter=2"), rp_filter("e0"));
+        assert_eq!(only("sysctl -w net.ipv4.conf.all.rp_filter=2"), rp_filter("(all)"));
+        assert_eq!(only("sysctl -w net/ipv4/conf/default/rp_filter=0x2"), rp_filter("(default)"));
+        assert_eq!(only("sysctl -w net/ipv4/conf/e0.100/rp_filter=2"), rp_filter("e0.100"));
+        assert_eq!(only("sysctl -w net.ipv4.conf.e0/100.rp_filter=2"), rp_filter("e0.100"));
+    }
+
+    #[test]
+    fn several_settings_may_stand_in_a_line() {
+        let Ok(Command::Sysctl(settings)) = parsed("sysctl -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1") else { panic!() };
+        assert_eq!(settings.len(), 2);
+    }
+
+    #[test]
+    fn names_and_values_are_checked() {
+        assert_eq!(fault("sysctl -w net.ipv4.ip_forwad=1"), "unknown setting \"net.ipv4.ip_forwad\"");
+        assert_eq!(fault("sysctl -w net.ipv4.conf.e0.100.rp_filter=1"), "unknown setting \"net.ipv4.conf.e0.100.rp_filter\"");
+        assert_eq!(fault("sysctl -w net.ipv4.conf.*.rp_filter.x=1"), "unknown setting \"net.ipv4.conf.*.rp_filter.x\"");
+        assert_eq!(fault("sysctl -w net.ipv4.fib_multipath_hash_policy=1"), "net.ipv4.fib_multipath_hash_policy is not implemented yet");
+        assert_eq!(fault("sysctl -w net.ipv6.conf.e0.accept_ra=1"), "net.ipv6.conf.*.accept_ra other than 0 is not implemented yet");
+        assert_eq!(
+            fault("sysctl -w net.ipv4.ip_default_ttl=256"),
+            "\"256\" is not a value of this setting: net.ipv4.ip_default_ttl takes 1 to 255"
+        );
+        assert_eq!(fault("sysctl -w net.ipv4.ip_forward=on"), "\"on\" is not a number: net.ipv4.ip_forward takes 0 to 1");
+        assert_eq!(
+            fault("sysctl -w net.ipv4.ip_forward"),
+            "\"net.ipv4.ip_forward\" is not a setting: NAME=VALUE is expected, without spaces"
+        );
+        assert_eq!(fault("sysctl -p file"), "\"-p\" is not an option: the settings follow the options that are accepted");
+        assert_eq!(fault("sysctl"), "\"sysctl\" needs a setting (NAME=VALUE)");
+    }
+
+    #[test]
+    fn every_name_stands_once_and_its_range_is_one() {
+        for (number, sysctl) in SYSCTLS.iter().enumerate() {
+            assert!(sysctl.least <= sysctl.most, "{}", sysctl.name);
+            assert!(SYSCTLS.iter().skip(number + 1).all(|other| other.name != sysctl.name), "{}", sysctl.name);
+            assert!(!LATER.contains(&sysctl.name), "{}", sysctl.name);
+        }
+    }
 }
