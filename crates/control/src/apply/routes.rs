@@ -1,6 +1,7 @@
 //! Routes, and the SIDs and headends on them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use ::route::{ConfigError, Encap as Effect, HopSpec, Kind, PolicyId, Put, RouteEntry, RouteSpec, SidId, TableId};
 use srv6::{Policy, Sid};
