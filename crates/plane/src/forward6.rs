@@ -38,11 +38,17 @@ pub(crate) fn decide<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, dst: DstRef<
             return Verdict::Error(IcmpError::new(icmp6::UNREACHABLE, icmp6::unreachable::BEYOND_SCOPE, 0), DropReason::BeyondScope);
         }
     }
-    let mtu = if dst.mtu != 0 { dst.mtu } else { out.mtu }.max(ipv6::MIN_MTU as u32);
+    let too_big = |mtu| Verdict::Error(IcmpError::new(icmp6::TOO_BIG, 0, mtu), DropReason::TooBig);
+    let mtu = out.mtu.max(ipv6::MIN_MTU as u32);
     if len > mtu as usize {
-        return Verdict::Error(IcmpError::new(icmp6::TOO_BIG, 0, mtu), DropReason::TooBig);
+        return too_big(mtu);
     }
     header.hop_limit -= 1;
+    // The route's own MTU is looked at on the way out, as in Linux: the error quotes the packet with its hop taken off.
+    let mtu = if dst.mtu != 0 { dst.mtu.max(ipv6::MIN_MTU as u32) } else { mtu };
+    if len > mtu as usize {
+        return too_big(mtu);
+    }
     let to = IpAddr::V6(nexthop.unwrap_or(header.dst()));
     Verdict::Forward(Forward { dst, dev, to, hop: place, mtu, redirect })
 }

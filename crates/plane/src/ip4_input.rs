@@ -8,11 +8,12 @@ use wire::checksum::Sum;
 use wire::ipv4;
 
 use crate::context::Context;
-use crate::packet::{Addressed, Packet};
+use crate::packet::{Addressed, Packet, Version};
 use crate::verdict::Verdict;
 
 /// Checks the packet, cuts off what is beyond its length, and asks for a route.
 pub(crate) fn input<'g>(cx: &Context<'_, 'g>, link: &Link, packet: &mut Packet) -> Verdict<'g> {
+    packet.version = Version::V4;
     if packet.addressed == Addressed::Other {
         return Verdict::Drop(DropReason::OtherHost);
     }

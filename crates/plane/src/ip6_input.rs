@@ -6,7 +6,7 @@ use wire::{icmp6, ipv6, proto};
 
 use crate::context::Context;
 use crate::hop_by_hop::{self, Refused};
-use crate::packet::{Addressed, Packet};
+use crate::packet::{Addressed, Packet, Version};
 use crate::trace::Ledger;
 use crate::verdict::{IcmpError, Verdict};
 
@@ -21,6 +21,7 @@ pub(crate) fn input<'g>(cx: &Context<'_, 'g>, link: &Link, packet: &mut Packet, 
     if let Err(reason) = check(packet) {
         return Verdict::Drop(reason);
     }
+    packet.version = Version::V6;
     enter_vrf(cx, packet);
     if packet.buf[6] == proto::HOP_BY_HOP {
         match hop_by_hop::hop_by_hop(&packet.buf) {

@@ -16,6 +16,13 @@ pub(crate) enum Addressed {
     Other,
 }
 
+/// Which Internet protocol a packet is of, as the header before said: its own version field is not always checked (behind a SID it is not).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Version {
+    V4,
+    V6,
+}
+
 /// How many lookups one packet may ask for: a chain of the router's own SIDs ends here.
 pub(crate) const MAX_LOOKUPS: u8 = 16;
 
@@ -32,6 +39,7 @@ pub(crate) struct Packet {
     /// The interface it is seen to be on: the VRF device of `iif`, or that of the VRF a SID moved it to.
     pub(crate) dev: IfIndex,
     pub(crate) addressed: Addressed,
+    pub(crate) version: Version,
     /// Bytes of Ethernet header just in front of `buf`.
     pub(crate) l2_len: u8,
     pub(crate) lookups: u8,
@@ -42,7 +50,7 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
-    pub(crate) fn new(buf: Buf, time: Time, number: u64, iif: IfIndex) -> Packet {
+    pub(crate) fn new(version: Version, buf: Buf, time: Time, number: u64, iif: IfIndex) -> Packet {
         Packet {
             buf,
             time,
@@ -50,6 +58,7 @@ impl Packet {
             iif,
             dev: iif,
             addressed: Addressed::Host,
+            version,
             l2_len: 0,
             lookups: 0,
             options: None,

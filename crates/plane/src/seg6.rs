@@ -7,7 +7,7 @@ use srv6::{Env, FlowLabel, Inner, Next};
 use wire::ipv6;
 
 use crate::context::Context;
-use crate::packet::Packet;
+use crate::packet::{Packet, Version};
 use crate::trace::Ledger;
 use crate::{describe, flow_hash};
 
@@ -37,6 +37,9 @@ pub(crate) fn behavior(cx: &Context<'_, '_>, packet: &mut Packet, id: SidId, led
     let count = ledger.counters.sid_mut(id);
     match &next {
         Ok(next) => {
+            if let Next::Route4(_) = next {
+                packet.version = Version::V4;
+            }
             count.processed.add(bytes);
             trace(cx, packet, sid.descriptor().name, before, next, ledger);
         }
@@ -94,6 +97,7 @@ pub(crate) fn headend(
     policy.apply(&mut packet.buf, inner, source, &env)?;
     packet.l2_len = 0;
     packet.options = None;
+    packet.version = Version::V6;
     ledger.step(packet, "seg6", || format!("{}: now {}", *policy, describe::ip6(&packet.buf)));
     debug_assert!(ipv6::Header::read(&packet.buf).is_some());
     Ok(())

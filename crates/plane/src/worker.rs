@@ -18,7 +18,7 @@ use srv6::{Lookup4, Lookup6};
 
 use crate::context::Context;
 use crate::host::{Host, Sent};
-use crate::packet::Packet;
+use crate::packet::{Packet, Version};
 use crate::trace::{Ledger, Step};
 use crate::verdict::Verdict;
 use crate::{Counters, Tables, decide, ethernet};
@@ -90,7 +90,7 @@ impl Worker {
         let Worker { tables, reader, burst, frames, ledger, .. } = self;
         let index = reader.burst(|guard| tables.network.links.load(guard).of_port(port).map(|link| link.index));
         let Some(index) = index else { return burst.len() < BURST };
-        let packet = Packet::new(buf, time, *frames, index);
+        let packet = Packet::new(Version::V6, buf, time, *frames, index);
         ledger.counters.link_mut(index).received.add(packet.buf.len());
         *frames += 1;
         burst.push(packet);

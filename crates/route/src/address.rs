@@ -19,7 +19,8 @@ pub trait Address: Copy + Eq + Ord + Hash + Debug + Display + Into<IpAddr> + Sen
     /// From an integer.
     fn from_key(key: Self::Key) -> Self;
 
-    /// True of destinations that mean something on one link only, so that a lookup must stay on the interface: IPv6 link-local and multicast.
+    /// True of destinations that mean something on one link only, so that a lookup must stay on the interface: IPv6 link-local,
+    /// multicast and loopback.
     fn is_link_scoped(self) -> bool;
 
     /// Metric of a route that names none (Linux: 0 for IPv4, 1024 for IPv6).
@@ -65,7 +66,7 @@ impl Address for Ipv6Addr {
     #[inline]
     fn is_link_scoped(self) -> bool {
         let first = self.octets();
-        first[0] == 0xff || first[0] == 0xfe && first[1] & 0xc0 == 0x80
+        first[0] == 0xff || first[0] == 0xfe && first[1] & 0xc0 == 0x80 || self == Ipv6Addr::LOCALHOST
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use route::{DropReason, IfIndex, Kind, RouteRefs};
+use route::{DropReason, IfIndex};
 use wire::{EtherType, Mac, arp, eth};
 use zerocopy::IntoBytes;
 
@@ -24,7 +24,7 @@ impl Host {
         let cause = Cause::from(&packet);
         let dev = packet.iif;
         let key = (dev, IpAddr::V4(sender));
-        if operation == arp::REQUEST && self.is_local(cx, target, dev) {
+        if operation == arp::REQUEST && self.is_local4(cx, target, dev) {
             // A probe for a duplicate (RFC 5227) is answered, but there is nobody to learn.
             if !sender.is_unspecified() {
                 self.learn(cx, key, message.sender_mac, false, true, cause, ledger);
@@ -42,11 +42,6 @@ impl Host {
         }
         self.learn(cx, key, message.sender_mac, answer, false, cause, ledger);
         self.delivered(packet, || format!("ARP from {sender}"), ledger);
-    }
-
-    fn is_local(&self, cx: &Context<'_, '_>, target: Ipv4Addr, dev: IfIndex) -> bool {
-        let answer = cx.tables.network.v4.lookup(cx.guard, &cx.flow(target, Ipv4Addr::UNSPECIFIED, dev, dev), RouteRefs::Noref);
-        answer.dst.kind == Kind::Local
     }
 
     /// Asks who has `target`, from `source` if that is one of the router's addresses.

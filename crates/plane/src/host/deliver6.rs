@@ -11,7 +11,7 @@ use super::Host;
 use crate::context::Context;
 use crate::decide;
 use crate::hop_by_hop::{self, Refused};
-use crate::packet::{Addressed, Packet};
+use crate::packet::{Addressed, Packet, Version};
 use crate::reassembly::{Arrival, Fate, FragmentHeader, Outcome};
 use crate::seg6;
 use crate::trace::Ledger;
@@ -116,7 +116,7 @@ impl Host {
         let verdict = if header.segments_left == 0 {
             Verdict::Drop(DropReason::BadExtensionHeader)
         } else {
-            let pointer = cursor.at as u32 + 3;
+            let pointer = cursor.at as u32 + 2;
             Verdict::Error(IcmpError::new(icmp6::PARAMETER_PROBLEM, icmp6::parameter::FIELD, pointer), DropReason::BadExtensionHeader)
         };
         self.perform(cx, packet, verdict, ledger);
@@ -150,7 +150,10 @@ impl Host {
             Ok(LocalSrh::Received(inner)) => {
                 packet.l2_len = 0;
                 match inner {
-                    Inner::V4 => Verdict::Route4(Lookup4::default()),
+                    Inner::V4 => {
+                        packet.version = Version::V4;
+                        Verdict::Route4(Lookup4::default())
+                    }
                     Inner::V6 => Verdict::Route6(Lookup6 { local: true, ..Lookup6::default() }),
                 }
             }

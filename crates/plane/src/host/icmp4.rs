@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 
 use super::Host;
 use crate::context::Context;
-use crate::packet::{Addressed, Packet};
+use crate::packet::{Addressed, Packet, Version};
 use crate::rate::{Global, Peer};
 use crate::trace::Ledger;
 use crate::verdict::{Forward, IcmpError};
@@ -36,7 +36,7 @@ impl Host {
             ledger.counters.drop(DropReason::RateLimited);
             return ledger.step(packet, "icmp", || "no ICMP error: rate limit".into());
         }
-        let own = cx.links.iter().any(|link| link.has_addr(IpAddr::V4(dst)));
+        let own = self.is_local4(cx, dst, packet.dev);
         let Some(way) = self.way4(cx, to, if own { dst } else { Ipv4Addr::UNSPECIFIED }, packet.dev) else {
             return ledger.step(packet, "icmp", || format!("no ICMP error: no route back to {to}"));
         };
@@ -98,9 +98,10 @@ impl Host {
 
     /// Tells the source of a packet that goes back where it came from of the better gateway (RFC 1812 §5.2.7.2), or in IPv6 as RFC 4861 §8 says.
     pub(super) fn redirect(&mut self, cx: &Context<'_, '_>, packet: &Packet, forward: &Forward<'_>, ledger: &mut Ledger) {
-        let Some(header) = ipv4::Header::read(&packet.buf).filter(|header| header.version() == 4) else {
+        if packet.version == Version::V6 {
             return self.redirect6(cx, packet, forward, ledger);
-        };
+        }
+        let Some(header) = ipv4::Header::read(&packet.buf) else { return };
         let gateway = forward.dst.hop(forward.hop).and_then(|hop| hop.gateway.as_deref());
         let gateway = match gateway.map(|gateway| gateway.addr()) {
             Some(IpAddr::V4(gateway)) => gateway,
@@ -127,7 +128,7 @@ impl Host {
         let body = &mut message[ipv4::LEN..];
         let sum = Sum::default().bytes(body).finish();
         body[2..4].copy_from_slice(&sum.to_be_bytes());
-        self.originate4(cx, Packet::new(message, packet.time, packet.number, near), near, ledger);
+        self.originate4(cx, Packet::new(Version::V4, message, packet.time, packet.number, near), near, ledger);
     }
 }
 

@@ -11,7 +11,7 @@ use zerocopy::IntoBytes;
 use super::Host;
 use crate::context::Context;
 use crate::flow_hash;
-use crate::packet::{Addressed, Packet};
+use crate::packet::{Addressed, Packet, Version};
 use crate::trace::Ledger;
 use crate::verdict::IcmpError;
 
@@ -80,7 +80,7 @@ impl Host {
             header.set_flow(0, label);
         }
         fill_checksum(&mut message);
-        self.originate6(cx, Packet::new(message, packet.time, packet.number, near), near, ledger);
+        self.originate6(cx, Packet::new(Version::V6, message, packet.time, packet.number, near), near, ledger);
     }
 }
 
@@ -121,9 +121,10 @@ fn forbidden(packet: &Packet, error: IcmpError, src: Ipv6Addr, dst: Ipv6Addr) ->
 
 fn is_about_error(packet: &[u8]) -> bool {
     match ext::find(packet, Target::Upper) {
-        Ok(upper) if upper.proto == proto::ICMP6 => match packet.get(upper.offset) {
-            Some(&kind) if upper.fragment_offset == 0 => icmp6::is_error(kind),
-            _ => upper.fragment_offset == 0,
+        Ok(upper) if upper.proto == proto::ICMP6 && upper.fragment_offset == 0 => match packet.get(upper.offset) {
+            Some(&kind) => icmp6::is_error(kind),
+            // A first fragment without it says nothing; any other packet might have been one.
+            None => ext::find(packet, Target::Proto(proto::FRAGMENT)).is_err(),
         },
         _ => false,
     }

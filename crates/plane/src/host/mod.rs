@@ -19,7 +19,7 @@ use route::{DropReason, IfIndex};
 
 use crate::context::Context;
 use crate::decide;
-use crate::packet::Packet;
+use crate::packet::{Packet, Version};
 use crate::rate::{Global, Peers};
 use crate::reassembly::{Reassembler4, Reassembler6};
 use crate::trace::Ledger;
@@ -100,9 +100,9 @@ impl Host {
             Verdict::Deliver4(group) => self.deliver4(cx, packet, group, ledger),
             Verdict::Arp => self.arp(cx, packet, ledger),
             Verdict::Error(error, reason) => {
-                match packet.buf.first().map(|byte| byte >> 4) {
-                    Some(4) => self.error4(cx, &packet, error, ledger),
-                    _ => self.error6(cx, &packet, error, ledger),
+                match packet.version {
+                    Version::V4 => self.error4(cx, &packet, error, ledger),
+                    Version::V6 => self.error6(cx, &packet, error, ledger),
                 }
                 self.drop(packet, reason, ledger);
             }
@@ -145,14 +145,14 @@ impl Host {
         while let Some(expired) = self.fragments4.expire(now.0, &mut self.pool) {
             self.fragments_lost(expired.fragments, DropReason::FragmentTimeout, ledger);
             let Some(first) = expired.first else { continue };
-            let packet = expired_packet(first, now, expired.iif, expired.vrf);
+            let packet = expired_packet(Version::V4, first, now, expired.iif, expired.vrf);
             let error = crate::verdict::IcmpError::new(wire::icmp4::TIME_EXCEEDED, 1, 0);
             self.error4(cx, &packet, error, ledger);
         }
         while let Some(expired) = self.fragments6.expire(now.0, &mut self.pool) {
             self.fragments_lost(expired.fragments, DropReason::FragmentTimeout, ledger);
             let Some(first) = expired.first else { continue };
-            let packet = expired_packet(first, now, expired.iif, expired.vrf);
+            let packet = expired_packet(Version::V6, first, now, expired.iif, expired.vrf);
             let error = crate::verdict::IcmpError::new(wire::icmp6::TIME_EXCEEDED, wire::icmp6::time_exceeded::REASSEMBLY, 0);
             self.error6(cx, &packet, error, ledger);
         }
@@ -166,8 +166,8 @@ impl Host {
 }
 
 /// The first fragment of a datagram that was given up, as the packet that an error is about.
-fn expired_packet(first: Buf, now: Time, iif: u32, vrf: u32) -> Packet {
-    let mut packet = Packet::new(first, now, 0, IfIndex(iif));
+fn expired_packet(version: Version, first: Buf, now: Time, iif: u32, vrf: u32) -> Packet {
+    let mut packet = Packet::new(version, first, now, 0, IfIndex(iif));
     if vrf != 0 {
         packet.dev = IfIndex(vrf);
     }

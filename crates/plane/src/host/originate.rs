@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use route::{DropReason, DstRef, Encap, IfIndex, Kind, Neighbour};
+use route::{DropReason, DstRef, Encap, IfIndex, Kind, Neighbour, RouteRefs};
 use srv6::Inner;
 use wire::{ipv4, ipv6};
 
 use super::Host;
 use crate::context::Context;
-use crate::packet::{MAX_LOOKUPS, Packet};
+use crate::packet::{MAX_LOOKUPS, Packet, Version};
 use crate::trace::Ledger;
 use crate::verdict::Forward;
 use crate::{flow_hash, fragment6, seg6};
@@ -39,6 +39,12 @@ impl Host {
     pub(super) fn way6<'g>(&self, cx: &Context<'_, 'g>, dst: Ipv6Addr, src: Ipv6Addr, near: IfIndex) -> Option<Way<'g>> {
         let answer = cx.tables.network.v6.lookup(cx.guard, &cx.own_flow(dst, src, near), cx.refs);
         way(cx, answer.dst, near)
+    }
+
+    /// True when packets to `addr` that come in by `dev` are for the router.
+    pub(super) fn is_local4(&self, cx: &Context<'_, '_>, addr: Ipv4Addr, dev: IfIndex) -> bool {
+        let answer = cx.tables.network.v4.lookup(cx.guard, &cx.flow(addr, Ipv4Addr::UNSPECIFIED, dev, dev), RouteRefs::Noref);
+        answer.dst.kind == Kind::Local
     }
 
     /// As [`Host::way6`] for IPv4.
@@ -87,7 +93,7 @@ impl Host {
         for buf in fragments {
             let Forward { dst, dev, to, hop, mtu, .. } = &forward;
             let forward = Forward { dst: dst.clone(), dev: *dev, to: *to, hop: *hop, mtu: *mtu, redirect: false };
-            self.to_neighbour(cx, Packet::new(buf, time, number, iif), forward, ledger);
+            self.to_neighbour(cx, Packet::new(Version::V6, buf, time, number, iif), forward, ledger);
         }
     }
 

@@ -10,7 +10,7 @@ use zerocopy::IntoBytes;
 use super::{Cause, Host, Sent};
 use crate::context::Context;
 use crate::fragment4;
-use crate::packet::Packet;
+use crate::packet::{Packet, Version};
 use crate::trace::Ledger;
 use crate::verdict::{Forward, IcmpError};
 
@@ -18,14 +18,14 @@ impl Host {
     /// Sends a forwarded packet: an IPv4 one that is too big for its way out in fragments.
     pub(super) fn forward<'g>(&mut self, cx: &Context<'_, 'g>, packet: Packet, forward: Forward<'g>, ledger: &mut Ledger) {
         ledger.step(&packet, "forward", || {
-            let hops = match packet.buf.first().map(|byte| byte >> 4) {
-                Some(4) => ipv4::Header::read(&packet.buf).map_or(0, |header| header.ttl),
-                _ => ipv6::Header::read(&packet.buf).map_or(0, |header| header.hop_limit),
+            let hops = match packet.version {
+                Version::V4 => ipv4::Header::read(&packet.buf).map_or(0, |header| header.ttl),
+                Version::V6 => ipv6::Header::read(&packet.buf).map_or(0, |header| header.hop_limit),
             };
             format!("{} hops left, {} bytes of at most {} to {}", hops, packet.buf.len(), forward.mtu, cx.name(forward.dev))
         });
         ledger.counters.forwarded += 1;
-        if packet.buf.len() <= forward.mtu as usize || packet.buf.first().map(|byte| byte >> 4) != Some(4) {
+        if packet.buf.len() <= forward.mtu as usize || packet.version == Version::V6 {
             return self.to_neighbour(cx, packet, forward, ledger);
         }
         self.in_fragments4(cx, packet, forward, ledger);
@@ -44,7 +44,7 @@ impl Host {
         for buf in fragments {
             let Forward { dst, dev, to, hop, mtu, .. } = &forward;
             let forward = Forward { dst: dst.clone(), dev: *dev, to: *to, hop: *hop, mtu: *mtu, redirect: false };
-            self.to_neighbour(cx, Packet::new(buf, time, number, iif), forward, ledger);
+            self.to_neighbour(cx, Packet::new(Version::V4, buf, time, number, iif), forward, ledger);
         }
     }
 
@@ -74,7 +74,7 @@ impl Host {
     pub(super) fn emit(&mut self, cx: &Context<'_, '_>, mut packet: Packet, dev: IfIndex, mac: Mac, ledger: &mut Ledger) {
         let Some(link) = cx.links.get(dev).filter(|link| link.up) else { return self.drop(packet, DropReason::LinkDown, ledger) };
         let LinkKind::Port(port) = link.kind else { return self.drop(packet, DropReason::Unsupported, ledger) };
-        let ethertype = if packet.buf.first().is_some_and(|byte| byte >> 4 == 4) { EtherType::IPV4 } else { EtherType::IPV6 };
+        let ethertype = if packet.version == Version::V4 { EtherType::IPV4 } else { EtherType::IPV6 };
         if !packet.buf.prepend(eth::LEN) {
             return self.drop(packet, DropReason::NoHeadroom, ledger);
         }
@@ -112,9 +112,9 @@ impl Host {
 
     /// A packet whose neighbour never answered: its source is told (Linux `ipv4_link_failure`, `ip6_link_failure`).
     pub(super) fn unresolved(&mut self, cx: &Context<'_, '_>, packet: Packet, ledger: &mut Ledger) {
-        match packet.buf.first().map(|byte| byte >> 4) {
-            Some(4) => self.error4(cx, &packet, IcmpError::new(icmp4::UNREACHABLE, icmp4::unreachable::HOST, 0), ledger),
-            _ => self.error6(cx, &packet, IcmpError::new(wire::icmp6::UNREACHABLE, wire::icmp6::unreachable::ADDRESS, 0), ledger),
+        match packet.version {
+            Version::V4 => self.error4(cx, &packet, IcmpError::new(icmp4::UNREACHABLE, icmp4::unreachable::HOST, 0), ledger),
+            Version::V6 => self.error6(cx, &packet, IcmpError::new(wire::icmp6::UNREACHABLE, wire::icmp6::unreachable::ADDRESS, 0), ledger),
         }
         self.drop(packet, DropReason::NeighbourFailed, ledger);
     }

@@ -10,7 +10,7 @@ use wire::Mac;
 
 use super::{Cause, Host};
 use crate::context::Context;
-use crate::packet::Packet;
+use crate::packet::{Packet, Version};
 use crate::trace::Ledger;
 use crate::verdict::Forward;
 
@@ -218,8 +218,8 @@ impl Host {
 }
 
 fn source_of(packet: &Packet) -> Option<IpAddr> {
-    match packet.buf.first()? >> 4 {
-        4 => wire::ipv4::Header::read(&packet.buf).map(|header| header.src().into()),
-        _ => wire::ipv6::Header::read(&packet.buf).map(|header| header.src().into()),
+    match packet.version {
+        Version::V4 => wire::ipv4::Header::read(&packet.buf).map(|header| header.src().into()),
+        Version::V6 => wire::ipv6::Header::read(&packet.buf).map(|header| header.src().into()),
     }
 }

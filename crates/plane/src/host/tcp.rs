@@ -10,7 +10,7 @@ use zerocopy::IntoBytes;
 use super::Host;
 use crate::context::Context;
 use crate::flow_hash;
-use crate::packet::{Addressed, Packet};
+use crate::packet::{Addressed, Packet, Version};
 use crate::trace::Ledger;
 
 /// Bytes of a header without options.
@@ -39,7 +39,7 @@ impl Host {
         let mut buf = self.pool.take(ipv4::LEN + HEADER);
         buf.append(header.as_bytes());
         buf.append(&reset);
-        self.originate4(cx, Packet::new(buf, packet.time, packet.number, packet.dev), packet.dev, ledger);
+        self.originate4(cx, Packet::new(Version::V4, buf, packet.time, packet.number, packet.dev), packet.dev, ledger);
         self.delivered(packet, || "TCP segment answered by a reset".into(), ledger);
     }
 
@@ -62,7 +62,7 @@ impl Host {
             header.set_flow(0, label);
         }
         let near = if cx.links.get(packet.dev).is_some_and(|link| link.is_vrf()) { dst.dev() } else { packet.dev };
-        self.originate6(cx, Packet::new(buf, packet.time, packet.number, near), near, ledger);
+        self.originate6(cx, Packet::new(Version::V6, buf, packet.time, packet.number, near), near, ledger);
         self.delivered(packet, || "TCP segment answered by a reset".into(), ledger);
     }
 }
