@@ -223,8 +223,8 @@ fn named_action(words: &mut Words<'_, '_>) -> Result<Spanned<&'static Descriptor
     let word = words.value("an action").map_err(|error| error.accepting(action_words()))?;
     let descriptor = srv6::action(word.text).ok_or_else(|| unknown(word, "action", action_words()))?;
     // Said at once, before attributes that are not known either.
-    if let Err(BuildError::NotImplemented { action }) = Sid::build(descriptor, &Attributes::default()) {
-        return Err(Error::not_implemented(word.span, action));
+    if !is_implemented(descriptor) {
+        return Err(Error::not_implemented(word.span, descriptor.name));
     }
     Ok(word.with(descriptor))
 }
@@ -256,8 +256,12 @@ fn flavors(word: Word<'_>) -> Result<Spanned<Flavors>, Error> {
 
 /// The actions that noref has.
 fn action_words() -> Vec<String> {
-    let there = |action: &'static Descriptor| !matches!(Sid::build(action, &Attributes::default()), Err(BuildError::NotImplemented { .. }));
-    ACTIONS.iter().copied().filter(|action| there(action)).map(|action| action.name.to_owned()).collect()
+    ACTIONS.iter().copied().filter(|action| is_implemented(action)).map(|action| action.name.to_owned()).collect()
+}
+
+/// Whether noref has an action that the kernel has.
+fn is_implemented(action: &'static Descriptor) -> bool {
+    !matches!(Sid::build(action, &Attributes::default()), Err(BuildError::NotImplemented { .. }))
 }
 
 /// The attributes that an action takes, or all if none is named yet.

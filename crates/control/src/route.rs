@@ -7,9 +7,10 @@ use route::{Kind, TableId};
 use crate::addr;
 use crate::address::{self, Family, Prefix};
 use crate::command::{Verb, verb};
-use crate::encap::{self, Encap};
+use crate::encap;
 use crate::error::Error;
 use crate::keyword::{self, Keyword, full, short};
+use crate::nexthop::{HOP_KEYS, Nexthop, gateway, nexthop};
 use crate::number;
 use crate::protocol;
 use crate::span::{Spanned, Word};
@@ -63,30 +64,6 @@ pub enum RouteTable<'t> {
     Table(Spanned<TableId>),
     /// `vrf DEV`: the table of that device.
     Vrf(Word<'t>),
-}
-
-/// A way out.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Nexthop<'t> {
-    /// The gateway, which may be of the other family (`via inet6 …`).
-    pub via: Option<Spanned<IpAddr>>,
-    /// The device.
-    pub device: Option<Word<'t>>,
-    /// The gateway is on the link, whatever the addresses say.
-    pub onlink: bool,
-    /// Share of the flows, 1 to 256.
-    pub weight: u16,
-    /// What is done to the packet.
-    pub encap: Option<Spanned<Encap<'t>>>,
-}
-
-impl Nexthop<'_> {
-    const EMPTY: Self = Nexthop { via: None, device: None, onlink: false, weight: 1, encap: None };
-
-    /// The place an error about this way as a whole points to.
-    pub(crate) fn span(&self) -> Option<crate::Span> {
-        self.via.map(|via| via.span).or(self.device.map(|device| device.span)).or(self.encap.as_ref().map(|encap| encap.span))
-    }
 }
 
 const VERBS: &[Keyword<Verb<RouteOperation>>] = &[
@@ -184,27 +161,6 @@ const KINDS: &[Keyword<Option<Kind>>] = &[
     full("multicast", None),
     full("nat", None),
     full("xresolve", None),
-];
-
-#[derive(Clone, Copy, Debug)]
-enum HopKey {
-    Via,
-    Device,
-    Weight,
-    Onlink,
-    Encap,
-    /// iproute2 knows it, noref not yet.
-    Later,
-}
-
-const HOP_KEYS: &[Keyword<HopKey>] = &[
-    full("via", HopKey::Via),
-    full("dev", HopKey::Device),
-    full("weight", HopKey::Weight),
-    full("onlink", HopKey::Onlink),
-    short("realms", HopKey::Later),
-    full("encap", HopKey::Encap),
-    full("as", HopKey::Later),
 ];
 
 /// Reads what follows `ip route`.
@@ -327,49 +283,6 @@ fn leads_out(kind: Option<Spanned<Kind>>, family: Family, hops: &mut Vec<Nexthop
     }
     hops.clear();
     Ok(())
-}
-
-/// Reads `[inet|inet6] ADDRESS`.
-fn gateway(words: &mut Words<'_, '_>, family: &mut Option<Family>) -> Result<Spanned<IpAddr>, Error> {
-    const FAMILIES: &[Keyword<Option<Family>>] =
-        &[full("inet", Some(Family::V4)), full("inet6", Some(Family::V6)), full("mpls", None), full("bridge", None), full("link", None)];
-    let word = words.value("an address")?;
-    let Some(stated) = keyword::find(FAMILIES, word.text) else {
-        let gateway = address::address(word, *family).map_err(|error| match *family {
-            Some(Family::V4) if word.text.contains(':') => error.hint("an IPv4 route takes an IPv6 gateway as \"via inet6 ADDRESS\""),
-            _ => error,
-        })?;
-        family.get_or_insert(Family::of(gateway.value));
-        return Ok(gateway);
-    };
-    let stated = stated.key.ok_or_else(|| Error::not_implemented(word.span, format!("a gateway of family \"{}\"", word.text)))?;
-    let gateway = address::address(words.value("an address")?, Some(stated))?;
-    family.get_or_insert(stated);
-    Ok(gateway)
-}
-
-/// Reads what follows `nexthop`, up to the next one.
-fn nexthop<'t>(words: &mut Words<'_, 't>, family: &mut Option<Family>) -> Result<Nexthop<'t>, Error> {
-    let mut hop = Nexthop::EMPTY;
-    while let Some(word) = words.peek() {
-        let Some(keyword) = keyword::find(HOP_KEYS, word.text) else { break };
-        words.next();
-        match keyword.key {
-            HopKey::Via => once(&mut hop.via, gateway(words, family)?, word)?,
-            HopKey::Device => once(&mut hop.device, words.value("a device")?, word)?,
-            HopKey::Weight => hop.weight = number::in_range(words.value("a weight")?, "a weight", 1, 256)?.value as u16,
-            HopKey::Onlink => hop.onlink = true,
-            HopKey::Encap => {
-                let encap = encap::parse(words)?;
-                once(&mut hop.encap, word.with(encap), word)?;
-            }
-            HopKey::Later => return Err(Error::not_implemented(word.span, format!("\"{}\" of a nexthop", word.text))),
-        }
-    }
-    if hop.via.is_none() && hop.device.is_none() {
-        return Err(words.missing("a gateway or a device"));
-    }
-    Ok(hop)
 }
 
 fn accepted(destination: bool) -> Vec<String> {

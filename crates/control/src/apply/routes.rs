@@ -10,8 +10,9 @@ use super::{Applier, LocalSid, Narrow, at, narrow};
 use crate::address::Family;
 use crate::encap::{Encap, Seg6, Seg6Local};
 use crate::error::Error;
+use crate::nexthop::Nexthop;
 use crate::protocol;
-use crate::route::{Nexthop, RouteCommand, RouteOperation, RouteTable};
+use crate::route::{RouteCommand, RouteOperation, RouteTable};
 use crate::span::Span;
 
 impl Applier {
