@@ -10,6 +10,9 @@ use testkit::differences::{Differences, Judgement};
 use testkit::golden::{Case, Comparison, PORTS};
 use testkit::replay::{Replay, Scratch};
 
+/// Frames of a case that are described when they differ.
+const SHOWN: usize = 12;
+
 #[test]
 fn every_frame_is_as_linux_or_listed_as_different() {
     let list = Differences::read(&testkit::root().join("tests/differences.toml"));
@@ -63,8 +66,11 @@ fn run(case: &Case) -> (Comparison, Option<String>) {
 }
 
 fn describe(failures: &mut String, comparison: &Comparison, judgement: &Judgement) {
-    for difference in comparison.different.iter().filter(|difference| judgement.unlisted.contains(&difference.number)) {
+    for difference in comparison.different.iter().filter(|difference| judgement.unlisted.contains(&difference.number)).take(SHOWN) {
         let _ = writeln!(failures, "  {difference}");
+    }
+    if judgement.unlisted.len() > SHOWN {
+        let _ = writeln!(failures, "  and {} more", judgement.unlisted.len() - SHOWN);
     }
     for number in &judgement.stale {
         let _ = writeln!(failures, "  frame {number} is listed and does not differ");

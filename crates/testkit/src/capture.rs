@@ -70,7 +70,8 @@ mod tests {
     fn what_is_written_reads_back() {
         let scratch = Scratch::new();
         let path = scratch.path().join("written.pcap");
-        let records = [Record { time: Time(4_000_000), bytes: vec![1; 60] }, Record { time: Time(1_000_000_008_000), bytes: vec![2; 1514] }];
+        let records =
+            [Record { time: Time(4_000_000), bytes: vec![1; 60] }, Record { time: Time(1_000_000_008_000), bytes: vec![2; 1514] }];
         write(&path, &records);
         assert_eq!(read(&path), records);
     }

@@ -1,8 +1,8 @@
 //! Where noref differs from Linux on purpose: `tests/differences.toml`, data beside the golden cases.
 
-use crate::golden::Comparison;
+use crate::golden::{Comparison, Difference};
 use serde::Deserialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -18,18 +18,27 @@ pub struct Differences {
     pub not_yet: Vec<NotYet>,
 }
 
-/// Frames of one case that differ for one reason.
+/// Frames that differ for one reason.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listed {
-    /// Group and case.
-    pub case: String,
-    /// The frames' numbers.
-    pub frames: Vec<u64>,
     /// What noref does instead, and why.
     pub reason: String,
     /// The section that noref follows where Linux does not, as in `RFC 8986 §4.5`.
     pub rfc: String,
+    /// The one field that may differ; without it anything may.
+    #[serde(default)]
+    pub only: Option<Field>,
+    /// The frames' numbers, by group and case.
+    pub frames: BTreeMap<String, BTreeSet<u64>>,
+}
+
+/// A field that may be all that differs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Field {
+    /// The flow label of the outermost IPv6 header.
+    FlowLabel,
 }
 
 /// Cases whose time has not come.
@@ -82,14 +91,30 @@ impl Differences {
 
     /// Holds a comparison against the list.
     pub fn judge(&self, comparison: &Comparison) -> Judgement {
-        let listed: BTreeSet<u64> =
-            self.listed.iter().filter(|row| row.case == comparison.case).flat_map(|row| row.frames.iter().copied()).collect();
-        let different: BTreeSet<u64> = comparison.different.iter().map(|difference| difference.number).collect();
-        Judgement {
-            equal: comparison.frames.saturating_sub(different.len()),
-            listed: listed.iter().filter(|number| different.contains(number)).count(),
-            unlisted: different.iter().copied().filter(|number| !listed.contains(number)).collect(),
-            stale: listed.iter().copied().filter(|number| !different.contains(number)).collect(),
+        let mut judgement = Judgement { equal: comparison.frames.saturating_sub(comparison.different.len()), ..Judgement::default() };
+        for difference in &comparison.different {
+            match self.rows(&comparison.case).any(|(row, frames)| frames.contains(&difference.number) && row.covers(difference)) {
+                true => judgement.listed += 1,
+                false => judgement.unlisted.push(difference.number),
+            }
+        }
+        let differs = |number: &u64| comparison.different.iter().any(|difference| difference.number == *number);
+        judgement.stale = self.rows(&comparison.case).flat_map(|(_, frames)| frames).copied().filter(|number| !differs(number)).collect();
+        judgement
+    }
+
+    /// The rows that name frames of a case, with these frames.
+    fn rows<'a>(&'a self, case: &'a str) -> impl Iterator<Item = (&'a Listed, &'a BTreeSet<u64>)> {
+        self.listed.iter().filter_map(move |row| row.frames.get(case).map(|frames| (row, frames)))
+    }
+}
+
+impl Listed {
+    /// True when nothing differs but what may.
+    fn covers(&self, difference: &Difference) -> bool {
+        match self.only {
+            None => true,
+            Some(Field::FlowLabel) => difference.is_only_a_flow_label(),
         }
     }
 }
@@ -103,10 +128,15 @@ mod tests {
 
     const LIST: &str = r#"
         [[difference]]
-        case = "srv6_end/End"
-        frames = [0, 2]
         reason = "shown here"
         rfc = "RFC 8986 §4.1"
+        frames = { "srv6_end/End" = [0, 2] }
+
+        [[difference]]
+        reason = "but these differ in more"
+        rfc = "RFC 6437 §3"
+        only = "flow-label"
+        frames = { "srv6_end/End" = [1] }
 
         [[not_yet]]
         cases = "vxlan/*"
@@ -132,10 +162,10 @@ mod tests {
     #[test]
     fn the_list_names_cases_and_frames_that_exist() {
         let cases = Case::all(&root().join("tests/golden"));
-        for row in Differences::read(&root().join("tests/differences.toml")).listed {
-            let case = cases.iter().find(|case| case.name == row.case).unwrap_or_else(|| panic!("no case {}", row.case));
-            for number in row.frames {
-                assert!(case.frames.iter().any(|line| line.number == number), "{} has no frame {number}", row.case);
+        for (name, numbers) in Differences::read(&root().join("tests/differences.toml")).listed.iter().flat_map(|row| &row.frames) {
+            let case = cases.iter().find(|case| case.name == *name).unwrap_or_else(|| panic!("no case {name}"));
+            for number in numbers {
+                assert!(case.frames.iter().any(|line| line.number == *number), "{name} has no frame {number}");
             }
         }
     }

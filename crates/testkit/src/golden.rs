@@ -113,6 +113,26 @@ pub struct Difference {
     noref: Vec<(String, Vec<u8>)>,
 }
 
+impl Difference {
+    /// True when the same packets left by the same ports, and at most the flow labels of their outermost IPv6 headers differ.
+    pub fn is_only_a_flow_label(&self) -> bool {
+        let without_label = |(port, bytes): &(String, Vec<u8>)| {
+            let mut bytes = bytes.clone();
+            if let (Some([0x86, 0xdd]), Some(field)) = (bytes_at(&bytes, 12), bytes.get_mut(15..18)) {
+                field[0] &= 0xf0;
+                field[1..].fill(0);
+            }
+            (port.clone(), bytes)
+        };
+        let all = |out: &[(String, Vec<u8>)]| {
+            let mut out: Vec<_> = out.iter().map(without_label).collect();
+            out.sort();
+            out
+        };
+        all(&self.linux) == all(&self.noref)
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let summary = |out: &[(String, Vec<u8>)]| match out {
@@ -165,6 +185,11 @@ fn port_files(dir: &Path, prefix: &str) -> Vec<(String, PathBuf)> {
 
 fn directories(dir: &Path) -> Vec<PathBuf> {
     entries(dir).into_iter().filter(|path| path.is_dir()).collect()
+}
+
+/// Two bytes at `at`; none when they lie outside.
+fn bytes_at(bytes: &[u8], at: usize) -> Option<[u8; 2]> {
+    bytes.get(at..at + 2)?.try_into().ok()
 }
 
 /// What is in a directory, sorted.
