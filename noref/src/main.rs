@@ -1,2 +1,26 @@
 //! noref: the program.
-fn main() {}
+#![forbid(unsafe_code)]
+
+mod args;
+mod failure;
+mod replay;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+
+fn main() -> ExitCode {
+    let Cli { command } = Cli::parse();
+    let outcome = match command {
+        Command::Replay(args) => replay::run(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("noref: {failure}");
+            failure.status()
+        }
+    }
+}

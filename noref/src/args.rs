@@ -1,0 +1,205 @@
+//! The command line.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A Linux-compatible router in user space whose packets borrow their routes.
+#[derive(Parser, Debug)]
+#[command(name = "noref", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    Replay(ReplayArgs),
+}
+
+/// Send captures through the whole router, offline
+///
+/// Reads a network file (the lines an operator types: `ip`, `bridge`, `sysctl`) and captures, sends every packet through the router and writes one
+/// capture a port. It needs no privileges and no devices, and the same input gives the same output: the time is that of the captures.
+#[derive(Args, Debug)]
+#[command(after_help = REPLAY_EXAMPLES)]
+pub struct ReplayArgs {
+    /// The network file: addresses, routes, rules, neighbours and SIDs, a line each, as `ip -batch` reads them
+    #[arg(long, value_name = "FILE")]
+    pub net: PathBuf,
+
+    /// What arrives at a port: a pcap or pcapng file, or - for standard input; several are merged by time
+    #[arg(long, value_name = "PORT=CAPTURE", required = true, num_args = 1..)]
+    pub rx: Vec<PortCapture>,
+
+    /// A port without input
+    #[arg(long, value_name = "PORT", num_args = 1..)]
+    pub port: Vec<PortName>,
+
+    /// Where to write what leaves: DIR/PORT.pcap for each port, also when nothing left by it
+    #[arg(long, value_name = "DIR")]
+    pub tx: PathBuf,
+
+    /// Print each packet's way through the router, a line a step
+    #[arg(long)]
+    pub trace: bool,
+
+    /// How packets carry their routes: borrowed, or with a reference counted wherever the unpatched kernel counts one
+    #[arg(long, value_name = "HOW", default_value = "noref")]
+    pub refs: Refs,
+
+    /// Print the result as one JSON document (its layout: docs/replay.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+const REPLAY_EXAMPLES: &str = "\
+Examples:
+  noref replay --net network.ip --rx e0=in.pcap --port e1 --tx out
+  noref replay --net network.ip --rx e0=a.pcapng e1=b.pcap --port e2 --tx out --trace
+  tcpdump -i eth0 -w - | noref replay --net network.ip --rx e0=- --port e1 --tx out --json
+
+Packets are counted in frames, sizes in bytes without the frame check sequence, times in seconds.
+
+Exit status:
+  0  the run completed (also when a capture broke off: it is processed up to there, and said)
+  1  the output could not be written
+  2  arguments, the network file or a capture could not be used; nothing was written";
+
+/// How packets carry their routes.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Refs {
+    /// Borrowed: no packet writes to a route
+    Noref,
+    /// Counted as in a kernel without the patches
+    Counted,
+}
+
+/// Bytes of the longest interface name (`IFNAMSIZ` with its final zero is 16).
+const LONGEST_NAME: usize = 15;
+
+/// A port's name: one that Linux allows for a device. It names the output file too, so it can not leave the directory.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PortName(String);
+
+impl PortName {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PortName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for PortName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<PortName, String> {
+        let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | ':' | '=');
+        match name {
+            "" => Err("a port needs a name, as in e0=in.pcap".into()),
+            "." | ".." | "all" | "default" => Err(format!("no device can be called \"{name}\"")),
+            "lo" => Err("lo is the loopback device, which is always there and no port".into()),
+            _ if name.len() > LONGEST_NAME => Err(format!("a port's name has at most {LONGEST_NAME} bytes, as a device's in Linux")),
+            _ if name.contains(bad) => Err("a port's name has no blanks, \"/\", \":\" or \"=\"".into()),
+            _ => Ok(PortName(name.to_owned())),
+        }
+    }
+}
+
+/// A port and the capture of what arrives there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortCapture {
+    pub port: PortName,
+    /// `-` is standard input.
+    pub capture: PathBuf,
+}
+
+impl FromStr for PortCapture {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PortCapture, String> {
+        let Some((port, capture)) = text.split_once('=') else {
+            return Err("write PORT=CAPTURE, as in e0=in.pcap".into());
+        };
+        if capture.is_empty() {
+            return Err(format!("write the capture behind \"{port}=\" (- for standard input)"));
+        }
+        Ok(PortCapture { port: port.parse()?, capture: capture.into() })
+    }
+}
+
+impl ReplayArgs {
+    /// Every port, each once, in the order of their names (`e2` before `e10`): interface numbers, and with them what the router does, then do not
+    /// depend on how the command line is ordered.
+    pub fn ports(&self) -> Vec<PortName> {
+        let mut ports: Vec<PortName> = self.rx.iter().map(|rx| &rx.port).chain(&self.port).cloned().collect();
+        ports.sort_by_cached_key(|port| natural(port.as_str()));
+        ports.dedup();
+        ports
+    }
+}
+
+/// A key that sorts `e2` before `e10`: what stands before a final number, then the number.
+fn natural(name: &str) -> (String, u64, String) {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let number = name[stem.len()..].parse().unwrap_or(0);
+    (stem.to_owned(), number, name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &str) -> Result<ReplayArgs, String> {
+        let Command::Replay(args) = Cli::try_parse_from(args.split(' ')).map_err(|error| error.to_string())?.command;
+        Ok(args)
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn ports_are_the_union_of_inputs_and_others_in_the_order_of_their_names() {
+        let args = parse("noref replay --net n --rx e10=a e2=b --rx e2=c --port e0 e10 --port e1 --tx out").unwrap();
+        let ports: Vec<_> = args.ports().iter().map(ToString::to_string).collect();
+        assert_eq!(ports, ["e0", "e1", "e2", "e10"]);
+        assert_eq!(args.rx.len(), 3);
+        assert_eq!((args.refs, args.trace, args.json), (Refs::Noref, false, false));
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_argument_is_said() {
+        for (args, message) in [
+            ("noref replay --rx e0=a --tx out", "--net <FILE>"),
+            ("noref replay --net n --tx out", "--rx <PORT=CAPTURE>"),
+            ("noref replay --net n --rx e0 --tx out", "write PORT=CAPTURE, as in e0=in.pcap"),
+            ("noref replay --net n --rx e0= --tx out", "write the capture behind \"e0=\""),
+            ("noref replay --net n --rx =a --tx out", "a port needs a name"),
+            ("noref replay --net n --rx ../e0=a --tx out", "a port's name has no blanks, \"/\""),
+            ("noref replay --net n --rx e0=a --port .. --tx out", "no device can be called \"..\""),
+            ("noref replay --net n --rx e0=a --port lo --tx out", "lo is the loopback device"),
+            ("noref replay --net n --rx e0=a --port a-very-long-name --tx out", "at most 15 bytes"),
+            ("noref replay --net n --rx e0=a --tx out --refs some", "[possible values: noref, counted]"),
+            ("noref run", "unrecognized subcommand 'run'"),
+        ] {
+            let error = parse(args).unwrap_err();
+            assert!(error.contains(message), "{args}: expected {message:?} in {error}");
+        }
+    }
+
+    #[test]
+    fn a_capture_s_name_may_contain_an_equals_sign() {
+        let rx: PortCapture = "e0=a=b.pcap".parse().unwrap();
+        assert_eq!((rx.port.as_str(), rx.capture), ("e0", PathBuf::from("a=b.pcap")));
+    }
+}

@@ -1,0 +1,131 @@
+//! The router that packets are sent through: the network file's tables and one worker.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use control::{Configuration, Diagnostic};
+use plane::{Sent, Step, Worker};
+use port::{Received, Time};
+use route::{DropReason, IfIndex, RouteRefs};
+
+use super::report::{DropReport, Report, SidReport};
+use crate::args::{PortName, Refs};
+use crate::failure::Failure;
+
+/// Packets within this time may be one burst, as when a worker looks at its ports now and then.
+const TOGETHER: Duration = Duration::from_micros(100);
+
+/// A router with its tables, its one worker and its clock, which is that of the captures.
+pub struct Engine {
+    configuration: Configuration,
+    worker: Worker,
+    /// Interface and Ethernet address of each port.
+    links: Vec<(IfIndex, [u8; 6])>,
+    /// The latest time seen: the clock does not go back when a capture does.
+    now: Time,
+    /// When the burst being collected began.
+    began: Option<Time>,
+    tracing: bool,
+}
+
+impl Engine {
+    /// A router as the network file `net` describes it.
+    ///
+    /// # Errors
+    /// When the file can not be read or something in it is wrong.
+    pub fn new(net: &Path, ports: &[PortName], refs: Refs, tracing: bool) -> Result<Engine, Failure> {
+        let name = net.display().to_string();
+        let text = fs::read_to_string(net).map_err(|error| Failure::unusable(format!("{name}: {error}")))?;
+        let names: Vec<&str> = ports.iter().map(PortName::as_str).collect();
+        let configuration = control::network_file(&text, &name, &names).map_err(Failure::unusable)?;
+
+        let known = configuration.editor.links();
+        let links = (0..ports.len()).map(|port| known.of_port(port).map_or((IfIndex(0), [0; 6]), |link| (link.index, link.mac.0)));
+        let links = links.collect();
+        let refs = match refs {
+            Refs::Noref => RouteRefs::Noref,
+            Refs::Counted => RouteRefs::Counted,
+        };
+        let mut worker = Worker::new(configuration.tables.clone(), refs);
+        worker.trace(tracing);
+        Ok(Engine { configuration, worker, links, now: Time::ZERO, began: None, tracing })
+    }
+
+    /// What the network file says that is probably not meant so.
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.configuration.warnings
+    }
+
+    /// True when the packets collected are to be processed before one of `time` is taken: it comes later than a burst lasts, or a timer is due
+    /// before it. Traced packets go one by one, so that each one's steps stand together.
+    pub fn must_run_before(&self, time: Time) -> bool {
+        self.began.is_some_and(|began| self.tracing || time < began || time.since(began) > TOGETHER)
+    }
+
+    /// Collects a packet that arrives at port number `port`. False when the burst is full.
+    pub fn receive(&mut self, port: usize, packet: Received) -> bool {
+        let (_, mac) = self.links.get(port).copied().unwrap_or((IfIndex(0), [0; 6]));
+        let time = packet.time;
+        self.began.get_or_insert(time);
+        self.worker.receive(port, packet.into_ethernet(mac).buf, time)
+    }
+
+    /// Processes the packets collected.
+    pub fn run(&mut self) {
+        if self.began.take().is_some() {
+            self.worker.run();
+        }
+    }
+
+    /// Sets the clock forward to `time` and fires the timers due until then, each at its time.
+    pub fn advance(&mut self, time: Time) {
+        while let Some(due) = self.worker.next_due().filter(|due| *due <= time) {
+            self.worker.advance(due.max(self.now));
+            if self.worker.next_due() == Some(due) {
+                break;
+            }
+        }
+        self.now = self.now.max(time);
+    }
+
+    /// Hands over the frames to be sent, in order.
+    pub fn drain(&mut self, send: impl FnMut(&Sent)) {
+        self.worker.drain(send);
+    }
+
+    /// The steps since the last call.
+    pub fn steps(&mut self) -> Vec<Step> {
+        self.worker.take_steps()
+    }
+
+    /// The buffers that packets are read into.
+    pub fn pool(&mut self) -> &mut port::Pool {
+        self.worker.pool()
+    }
+
+    /// Writes down what happened within the router.
+    pub fn report(&self, report: &mut Report) {
+        let counters = self.worker.counters();
+        for (port, (index, _)) in report.ports.iter_mut().zip(&self.links) {
+            port.delivered = counters.link(*index).delivered;
+        }
+        for &reason in DropReason::ALL {
+            let packets = counters.drops(reason);
+            if packets > 0 {
+                report.drops.push(DropReport { reason: reason.word(), packets, meaning: reason.meaning() });
+            }
+        }
+        for sid in &self.configuration.sids {
+            let count = counters.sid(sid.id);
+            report.sids.push(SidReport {
+                sid: sid.prefix.to_string(),
+                table: sid.table.to_string(),
+                behavior: sid.sid.descriptor().name.to_owned(),
+                packets: count.processed.packets,
+                bytes: count.processed.bytes,
+                errors: count.errors,
+            });
+        }
+    }
+}
