@@ -136,6 +136,11 @@ impl Worker {
         self.host.waiting()
     }
 
+    /// True when no packet waits, neither for a neighbour nor for the rest of its datagram: every one has its end.
+    pub fn is_idle(&self) -> bool {
+        self.host.is_idle()
+    }
+
     /// What was counted.
     pub fn counters(&self) -> &Counters {
         &self.ledger.counters

@@ -16,6 +16,9 @@ use crate::failure::Failure;
 /// Packets within this time may be one burst, as when a worker looks at its ports now and then.
 const TOGETHER: Duration = Duration::from_micros(100);
 
+/// Longer than anything waits: a neighbour is given up after seconds, a datagram's fragments after 30 s (IPv4) or 60 s (IPv6).
+const SETTLING: Duration = Duration::from_secs(120);
+
 /// A router with its tables, its one worker and its clock, which is that of the captures.
 pub struct Engine {
     configuration: Configuration,
@@ -87,6 +90,19 @@ impl Engine {
             }
         }
         self.now = self.now.max(time);
+    }
+
+    /// Lets time pass until nothing waits for a neighbour or a fragment any more, so that each packet's end has a name.
+    pub fn settle(&mut self) {
+        let end = self.now.after(SETTLING);
+        while !self.worker.is_idle()
+            && let Some(due) = self.worker.next_due().filter(|due| *due <= end)
+        {
+            self.advance(due);
+            if self.worker.next_due() == Some(due) {
+                break;
+            }
+        }
     }
 
     /// Hands over the frames to be sent, in order.

@@ -55,6 +55,8 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     }
     engine.run();
     sink.take(&mut engine)?;
+    engine.settle();
+    sink.take(&mut engine)?;
     progress.finish();
     let Sink { outputs, trace, mut stdout } = sink;
     let sent = outputs.finish()?;

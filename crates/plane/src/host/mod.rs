@@ -141,6 +141,11 @@ impl Host {
         self.resolver.waiting()
     }
 
+    /// No packet waits for anything.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting() == 0 && self.fragments4.next_deadline().is_none() && self.fragments6.next_deadline().is_none()
+    }
+
     fn expire_fragments(&mut self, cx: &Context<'_, '_>, now: Time, ledger: &mut Ledger) {
         while let Some(expired) = self.fragments4.expire(now.0, &mut self.pool) {
             self.fragments_lost(expired.fragments, DropReason::FragmentTimeout, ledger);
