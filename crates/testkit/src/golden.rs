@@ -67,9 +67,13 @@ impl Case {
         port_files(&self.dir, "in-")
     }
 
-    /// The frames that go in, without their ports and times.
-    pub fn input_frames(&self) -> Vec<Vec<u8>> {
-        self.inputs().iter().flat_map(|(_, file)| capture::read(file)).map(|record| record.bytes).collect()
+    /// The frames that go in, each with the place of its port in [`PORTS`].
+    pub fn input_frames(&self) -> Vec<(usize, Vec<u8>)> {
+        let frames = |(port, file): &(String, PathBuf)| {
+            let place = PORTS.iter().position(|name| name == port).unwrap_or_default();
+            capture::read(file).into_iter().map(move |record| (place, record.bytes))
+        };
+        self.inputs().iter().flat_map(frames).collect()
     }
 
     /// Compares what a router wrote to `tx`, one capture a port, with what Linux did.
