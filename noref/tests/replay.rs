@@ -130,6 +130,27 @@ fn the_same_input_gives_the_same_output() {
 }
 
 #[test]
+fn a_trace_tells_each_packet_s_way_step_by_step() {
+    let bench = Bench::new();
+    let output = bench.noref(&format!("{ARGS} --trace"));
+    let stdout = text(&output.stdout);
+    let steps = |frame: &str| -> Vec<String> {
+        let (_, rest) = stdout.split_once(frame).unwrap_or_else(|| panic!("{frame:?} in {stdout}"));
+        rest.lines().skip(1).take_while(|line| line.starts_with("  ")).map(str::to_owned).collect()
+    };
+    let stages = |steps: &[String]| steps.iter().filter_map(|step| step.split_whitespace().next().map(str::to_owned)).collect::<Vec<_>>();
+    let forwarded = steps("frame 0 at 0.000000000 s");
+    assert_eq!(stages(&forwarded), ["in", "lookup", "forward", "out"], "{stdout}");
+    assert!(forwarded[1].contains("table main: 10.0.1.0/24"), "{stdout}");
+    assert_eq!(stages(&steps("frame 1 at 0.004000000 s")).last().map(String::as_str), Some("drop"), "{stdout}");
+
+    let json: serde_json::Value = serde_json::from_slice(&bench.noref(&format!("{ARGS} --trace --json")).stdout).unwrap();
+    let (first, second) = (&json["trace"][0], &json["trace"][1]);
+    assert_eq!((&first["frame"], &second["time"]), (&0.into(), &"0.004000000".into()));
+    assert_eq!(first["steps"][3]["stage"], "out");
+}
+
+#[test]
 fn raw_ip_packets_go_the_same_way_and_leave_in_ethernet_frames() {
     let bench = Bench::new();
     let raw = frames().map(|frame| frame[14..].to_vec());
