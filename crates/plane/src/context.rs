@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rcu::Guard;
-use route::{Flow, IfIndex, Kind, Link, Links, RouteRefs, Settings, TableId};
+use route::{Address, Flow, IfIndex, Kind, Link, Links, RouteRefs, Settings, TableId};
 use srv6::HmacKeys;
 
 use crate::Tables;
@@ -17,6 +17,10 @@ pub(crate) struct Context<'a, 'g> {
     pub(crate) settings: &'g Settings,
     pub(crate) hmac_keys: &'g HmacKeys,
     pub(crate) refs: RouteRefs,
+    /// IPv4 lookups outside of VRFs depend on the destination alone.
+    pub(crate) plain4: bool,
+    /// As `plain4` for IPv6.
+    pub(crate) plain6: bool,
 }
 
 impl<'a, 'g> Context<'a, 'g> {
@@ -28,6 +32,8 @@ impl<'a, 'g> Context<'a, 'g> {
             settings: tables.network.settings.load(guard),
             hmac_keys: tables.hmac_keys.load(guard),
             refs,
+            plain4: tables.network.v4.is_plain(guard),
+            plain6: tables.network.v6.is_plain(guard),
         }
     }
 
@@ -57,10 +63,10 @@ impl<'a, 'g> Context<'a, 'g> {
         Flow { iif: IfIndex::LO, ..self.flow(dst, src, near, near) }
     }
 
-    /// True when `addr` is an address of the router in the VRF of `near`; a link-local one only on `near` itself.
+    /// True when `addr` is an address of the router in the VRF of `near`; one that means something on a link only, on `near` itself.
     pub(crate) fn is_own(&self, addr: IpAddr, near: IfIndex) -> bool {
         let vrf = self.vrf(near).0;
-        let one_link = matches!(addr, IpAddr::V6(addr) if addr.is_unicast_link_local());
+        let one_link = matches!(addr, IpAddr::V6(addr) if addr.is_link_scoped());
         self.links.iter().any(|link| link.has_addr(addr) && if one_link { link.index == near } else { self.vrf(link.index).0 == vrf })
     }
 

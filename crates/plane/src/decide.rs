@@ -17,20 +17,21 @@ use crate::{flow_hash, forward4, forward6, seg6, source4};
 pub(crate) fn settle<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, mut verdict: Verdict<'g>, ledger: &mut Ledger) -> Verdict<'g> {
     loop {
         verdict = match verdict {
-            Verdict::Route6(lookup) => match flow6(cx, packet, &lookup) {
-                Ok(flow) => {
+            Verdict::Route6(lookup) => match enter6(cx, packet, &lookup) {
+                Ok(()) => {
+                    let flow = flow6(cx, packet, &lookup);
                     let answer = match lookup.table {
                         Some(table) => cx.tables.network.v6.lookup_table(cx.guard, table, &flow, cx.refs),
                         None => Some(cx.tables.network.v6.lookup(cx.guard, &flow, cx.refs)),
                     };
-                    route6(cx, packet, &lookup, &flow, answer, ledger)
+                    route6(cx, packet, &lookup, answer, ledger)
                 }
                 Err(reason) => Verdict::Drop(reason),
             },
-            Verdict::Route4(lookup) => match flow4(cx, packet, &lookup) {
-                Ok(flow) => {
-                    let answer = cx.tables.network.v4.lookup(cx.guard, &flow, cx.refs);
-                    route4(cx, packet, &lookup, &flow, answer, ledger)
+            Verdict::Route4(lookup) => match enter4(cx, packet, &lookup) {
+                Ok(()) => {
+                    let answer = cx.tables.network.v4.lookup(cx.guard, &flow4(cx, packet, &lookup), cx.refs);
+                    route4(cx, packet, &lookup, answer, ledger)
                 }
                 Err(early) => early,
             },
@@ -39,22 +40,58 @@ pub(crate) fn settle<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, mut verdict:
     }
 }
 
-/// What to ask for an IPv6 packet. Moves the packet into the VRF that the lookup names.
-pub(crate) fn flow6(cx: &Context<'_, '_>, packet: &mut Packet, lookup: &Lookup6) -> Result<Flow<Ipv6Addr>, DropReason> {
+/// The key of a lookup that depends on nothing but the destination; none when more is to be looked at, or looked up too often.
+#[inline]
+pub(crate) fn key6(cx: &Context<'_, '_>, packet: &mut Packet, lookup: &Lookup6) -> Option<u128> {
+    let special = lookup.table.is_some() || lookup.vrf.is_some() || lookup.oif.is_some() || packet.in_vrf;
+    if !cx.plain6 || special || packet.lookups >= MAX_LOOKUPS {
+        return None;
+    }
+    let dst = lookup.nexthop.or_else(|| Some(ipv6::Header::read(&packet.buf)?.dst()))?;
+    if dst.is_link_scoped() {
+        return None;
+    }
+    packet.lookups += 1;
+    Some(dst.key())
+}
+
+/// As [`key6`] for IPv4.
+#[inline]
+pub(crate) fn key4(cx: &Context<'_, '_>, packet: &mut Packet, lookup: &Lookup4) -> Option<u32> {
+    if !cx.plain4 || lookup.vrf.is_some() || packet.in_vrf || packet.lookups >= MAX_LOOKUPS {
+        return None;
+    }
+    let header = ipv4::Header::read(&packet.buf)?;
+    let dst = lookup.nexthop.unwrap_or(header.dst());
+    if check_addresses(header.src(), dst) != Ok(Addresses::Route) {
+        return None;
+    }
+    packet.lookups += 1;
+    Some(dst.key())
+}
+
+/// Counts the lookup, and moves the packet into the VRF that it names.
+fn enter6(cx: &Context<'_, '_>, packet: &mut Packet, lookup: &Lookup6) -> Result<(), DropReason> {
     packet.lookups += 1;
     if packet.lookups > MAX_LOOKUPS {
         return Err(DropReason::LookupLoop);
     }
     let header = ipv6::Header::read(&packet.buf).ok_or(DropReason::HeaderTruncated)?;
-    let (src, dst) = (header.src(), lookup.nexthop.unwrap_or(header.dst()));
     if let Some(table) = lookup.vrf {
         let vrf = cx.links.vrf_with_table(table).ok_or(DropReason::SidDevice)?;
         // What concerns a link stays on the ingress interface (Linux `vrf_ip6_rcv`).
-        if !dst.is_link_scoped() {
-            packet.dev = vrf.index;
+        if !lookup.nexthop.unwrap_or(header.dst()).is_link_scoped() {
+            packet.move_to(vrf);
         }
     }
-    Ok(cx.flow(dst, src, packet.dev, lookup.oif.unwrap_or(packet.iif)))
+    Ok(())
+}
+
+/// What to ask for an IPv6 packet.
+pub(crate) fn flow6(cx: &Context<'_, '_>, packet: &Packet, lookup: &Lookup6) -> Flow<Ipv6Addr> {
+    let header = ipv6::Header::read(&packet.buf);
+    let (src, dst) = header.map_or((Ipv6Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED), |header| (header.src(), header.dst()));
+    cx.flow(lookup.nexthop.unwrap_or(dst), src, packet.dev, lookup.oif.unwrap_or(packet.iif))
 }
 
 /// Turns the route found for an IPv6 packet into a verdict.
@@ -62,13 +99,13 @@ pub(crate) fn route6<'g>(
     cx: &Context<'_, 'g>,
     packet: &mut Packet,
     lookup: &Lookup6,
-    flow: &Flow<Ipv6Addr>,
     answer: Option<Answer<'g>>,
     ledger: &mut Ledger,
 ) -> Verdict<'g> {
     let Some(answer) = answer else { return Verdict::Drop(DropReason::SidTable) };
     if ledger.is_tracing() {
-        trace_answer(cx, packet, flow, &answer, cx.tables.network.v6.matched(cx.guard, answer.table, flow.dst), ledger);
+        let asked = flow6(cx, packet, lookup).dst;
+        trace_answer(cx, packet, asked, &answer, cx.tables.network.v6.matched(cx.guard, answer.table, asked), ledger);
     }
     let unreachable = |code, reason| Verdict::Error(IcmpError::new(icmp6::UNREACHABLE, code, 0), reason);
     let dst = answer.dst;
@@ -123,8 +160,8 @@ pub(crate) fn then<'g>(next: Next) -> Verdict<'g> {
     }
 }
 
-/// What to ask for an IPv4 packet; some addresses need no table.
-pub(crate) fn flow4<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, lookup: &Lookup4) -> Result<Flow<Ipv4Addr>, Verdict<'g>> {
+/// Counts the lookup, moves the packet into the VRF that it names, and sorts out the addresses that need no table.
+fn enter4<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, lookup: &Lookup4) -> Result<(), Verdict<'g>> {
     packet.lookups += 1;
     if packet.lookups > MAX_LOOKUPS {
         return Err(Verdict::Drop(DropReason::LookupLoop));
@@ -133,10 +170,10 @@ pub(crate) fn flow4<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, lookup: &Look
     let (src, dst) = (header.src(), lookup.nexthop.unwrap_or(header.dst()));
     if let Some(table) = lookup.vrf {
         let Some(vrf) = cx.links.vrf_with_table(table) else { return Err(Verdict::Drop(DropReason::SidDevice)) };
-        packet.dev = vrf.index;
+        packet.move_to(vrf);
     }
     match check_addresses(src, dst) {
-        Ok(Addresses::Route) => Ok(cx.flow(dst, src, packet.dev, packet.iif)),
+        Ok(Addresses::Route) => Ok(()),
         Ok(Addresses::Broadcast) => Err(Verdict::Deliver4(true)),
         Ok(Addresses::Multicast) if cx.is_member4(dst) => Err(Verdict::Deliver4(true)),
         Ok(Addresses::Multicast) => Err(Verdict::Drop(DropReason::NotForUs)),
@@ -144,17 +181,25 @@ pub(crate) fn flow4<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, lookup: &Look
     }
 }
 
+/// What to ask for an IPv4 packet.
+pub(crate) fn flow4(cx: &Context<'_, '_>, packet: &Packet, lookup: &Lookup4) -> Flow<Ipv4Addr> {
+    let header = ipv4::Header::read(&packet.buf);
+    let (src, dst) = header.map_or((Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED), |header| (header.src(), header.dst()));
+    cx.flow(lookup.nexthop.unwrap_or(dst), src, packet.dev, packet.iif)
+}
+
 /// Turns the route found for an IPv4 packet into a verdict.
 pub(crate) fn route4<'g>(
     cx: &Context<'_, 'g>,
     packet: &mut Packet,
     lookup: &Lookup4,
-    flow: &Flow<Ipv4Addr>,
     answer: Answer<'g>,
     ledger: &mut Ledger,
 ) -> Verdict<'g> {
+    let src = ipv4::Header::read(&packet.buf).map_or(Ipv4Addr::UNSPECIFIED, ipv4::Header::src);
     if ledger.is_tracing() {
-        trace_answer(cx, packet, flow, &answer, cx.tables.network.v4.matched(cx.guard, answer.table, flow.dst), ledger);
+        let asked = flow4(cx, packet, lookup).dst;
+        trace_answer(cx, packet, asked, &answer, cx.tables.network.v4.matched(cx.guard, answer.table, asked), ledger);
     }
     let Some(ingress) = cx.links.get(packet.dev) else { return Verdict::Drop(DropReason::PortDown) };
     let dst = answer.dst;
@@ -167,7 +212,7 @@ pub(crate) fn route4<'g>(
         Kind::Unicast if !forwarding => return Verdict::Drop(DropReason::ForwardingOff),
         Kind::Unicast => {}
         Kind::Local | Kind::Broadcast => {
-            return match source4::check(cx, packet, flow.src, None) {
+            return match source4::check(cx, packet, src, None) {
                 Ok(_) => Verdict::Deliver4(dst.kind == Kind::Broadcast),
                 Err(reason) => Verdict::Drop(reason),
             };
@@ -180,7 +225,7 @@ pub(crate) fn route4<'g>(
     }
     let hash = if dst.more.is_empty() { 0 } else { flow_hash::l3_4(&packet.buf) };
     let Some((place, hop)) = dst.select(hash) else { return Verdict::Drop(DropReason::RouteBlackhole) };
-    let on_link = match source4::check(cx, packet, flow.src, Some(hop.dev)) {
+    let on_link = match source4::check(cx, packet, src, Some(hop.dev)) {
         Ok(on_link) => on_link,
         Err(reason) => return Verdict::Drop(reason),
     };
@@ -197,13 +242,12 @@ pub(crate) fn route4<'g>(
 fn trace_answer<A: Address>(
     cx: &Context<'_, '_>,
     packet: &Packet,
-    flow: &Flow<A>,
+    asked: A,
     answer: &Answer<'_>,
     prefix: Option<Prefix<A>>,
     ledger: &mut Ledger,
 ) {
     ledger.step(packet, "lookup", || {
-        let asked = flow.dst;
         if answer.dst.kind == Kind::NoRoute && answer.table == TableId(0) {
             return format!("{asked}: no rule leads to a table with a route");
         }

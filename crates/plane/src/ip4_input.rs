@@ -23,9 +23,8 @@ pub(crate) fn input<'g>(cx: &Context<'_, 'g>, link: &Link, packet: &mut Packet) 
     if link.addrs4.is_empty() {
         return Verdict::Drop(DropReason::Ip4Disabled);
     }
-    let (vrf, table) = cx.vrf(packet.iif);
-    if table.is_some() {
-        packet.dev = vrf;
+    if let Some(vrf) = cx.links.vrf_of(packet.iif) {
+        packet.move_to(vrf);
     }
     Verdict::Route4(Lookup4::default())
 }

@@ -67,9 +67,9 @@ fn check(packet: &mut Packet) -> Result<(), DropReason> {
 /// A packet that comes in on a member of a VRF is on the VRF device from here on, unless it concerns the link itself (Linux `vrf_ip6_rcv`).
 fn enter_vrf(cx: &Context<'_, '_>, packet: &mut Packet) {
     use route::Address;
-    let (vrf, table) = cx.vrf(packet.iif);
-    let Some(header) = ipv6::Header::read(&packet.buf) else { return };
-    if table.is_some() && !header.dst().is_link_scoped() {
-        packet.dev = vrf;
+    let Some(vrf) = cx.links.vrf_of(packet.iif) else { return };
+    packet.in_vrf = true;
+    if ipv6::Header::read(&packet.buf).is_some_and(|header| !header.dst().is_link_scoped()) {
+        packet.move_to(vrf);
     }
 }

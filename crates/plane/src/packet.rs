@@ -1,7 +1,7 @@
 //! A packet on its way through the router.
 
 use port::{Buf, Time};
-use route::IfIndex;
+use route::{IfIndex, Link};
 
 use crate::options4::Options;
 
@@ -34,12 +34,16 @@ pub(crate) struct Packet {
     pub(crate) time: Time,
     /// Its number among all frames of the run.
     pub(crate) number: u64,
+    /// The port that received it, by its place among the ports; of no meaning for what the router makes.
+    pub(crate) port: usize,
     /// The interface it came in by.
     pub(crate) iif: IfIndex,
     /// The interface it is seen to be on: the VRF device of `iif`, or that of the VRF a SID moved it to.
     pub(crate) dev: IfIndex,
     pub(crate) addressed: Addressed,
     pub(crate) version: Version,
+    /// `dev` belongs to a VRF.
+    pub(crate) in_vrf: bool,
     /// Bytes of Ethernet header just in front of `buf`.
     pub(crate) l2_len: u8,
     pub(crate) lookups: u8,
@@ -55,14 +59,34 @@ impl Packet {
             buf,
             time,
             number,
+            port: 0,
             iif,
             dev: iif,
             addressed: Addressed::Host,
             version,
+            in_vrf: false,
             l2_len: 0,
             lookups: 0,
             options: None,
             source_routed: false,
         }
+    }
+
+    /// The packet comes in by `iif`.
+    pub(crate) fn enter(&mut self, iif: IfIndex) {
+        self.iif = iif;
+        self.dev = iif;
+    }
+
+    /// The packet is on the VRF device `vrf` from here on.
+    pub(crate) fn move_to(&mut self, vrf: &Link) {
+        self.dev = vrf.index;
+        self.in_vrf = true;
+    }
+
+    /// The packet, leaving an empty one.
+    pub(crate) fn take(&mut self) -> Packet {
+        let Packet { version, time, number, iif, .. } = *self;
+        std::mem::replace(self, Packet::new(version, Buf::default(), time, number, iif))
     }
 }

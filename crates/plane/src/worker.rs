@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use port::{Buf, Pool, Time};
 use rcu::Reader;
-use route::{Answer, Flow, RouteRefs, Scratch};
+use route::{IfIndex, Leaf, RouteRefs, Scratch};
 use srv6::{Lookup4, Lookup6};
 
 use crate::context::Context;
@@ -42,13 +42,15 @@ pub struct Worker {
 #[derive(Default)]
 struct Stage {
     verdicts: Vec<Verdict<'static>>,
-    answers: Vec<Answer<'static>>,
+    /// Places of the packets that want another lookup.
     open: Vec<u32>,
-    flows6: Vec<Flow<Ipv6Addr>>,
+    keys6: Vec<u128>,
     lookups6: Vec<(u32, Lookup6)>,
+    leaves6: Vec<Leaf>,
     scratch6: Scratch<Ipv6Addr>,
-    flows4: Vec<Flow<Ipv4Addr>>,
+    keys4: Vec<u32>,
     lookups4: Vec<(u32, Lookup4)>,
+    leaves4: Vec<Leaf>,
     scratch4: Scratch<Ipv4Addr>,
 }
 
@@ -87,14 +89,9 @@ impl Worker {
 
     /// Takes a frame that came in by the port in place `port`. False when the burst is full: call [`Worker::run`].
     pub fn receive(&mut self, port: usize, buf: Buf, time: Time) -> bool {
-        let Worker { tables, reader, burst, frames, ledger, .. } = self;
-        let index = reader.burst(|guard| tables.network.links.load(guard).of_port(port).map(|link| link.index));
-        let Some(index) = index else { return burst.len() < BURST };
-        let packet = Packet::new(Version::V6, buf, time, *frames, index);
-        ledger.counters.link_mut(index).received.add(packet.buf.len());
-        *frames += 1;
-        burst.push(packet);
-        burst.len() < BURST
+        self.burst.push(Packet { port, ..Packet::new(Version::V6, buf, time, self.frames, IfIndex(0)) });
+        self.frames += 1;
+        self.burst.len() < BURST
     }
 
     /// Takes the frames received since the last call through all stages.
@@ -150,8 +147,9 @@ impl Worker {
 impl Stage {
     fn run<'g>(&mut self, cx: &Context<'_, 'g>, burst: &mut Vec<Packet>, host: &mut Host, ledger: &mut Ledger) {
         let mut verdicts: Vec<Verdict<'g>> = recycle(std::mem::take(&mut self.verdicts));
-        let mut answers: Vec<Answer<'g>> = recycle(std::mem::take(&mut self.answers));
         for packet in burst.iter_mut() {
+            packet.enter(cx.links.of_port(packet.port).map_or(IfIndex(0), |link| link.index));
+            ledger.counters.link_mut(packet.iif).received.add(packet.buf.len());
             if ledger.is_tracing() {
                 ledger.step(packet, "in", || ethernet::describe(&packet.buf, cx.links.get(packet.iif)));
             }
@@ -159,66 +157,71 @@ impl Stage {
         }
         self.open.clear();
         self.open.extend(0..burst.len() as u32);
-        while self.collect(cx, burst, &mut verdicts) {
-            let network = &cx.tables.network;
-            network.v6.lookup_batch(cx.guard, &self.flows6, cx.refs, &mut self.scratch6, &mut answers);
-            for ((at, lookup), (flow, answer)) in self.lookups6.iter().zip(self.flows6.iter().zip(answers.drain(..))) {
-                let at = *at as usize;
-                verdicts[at] = decide::route6(cx, &mut burst[at], lookup, flow, Some(answer), ledger);
-            }
-            network.v4.lookup_batch(cx.guard, &self.flows4, cx.refs, &mut self.scratch4, &mut answers);
-            for ((at, lookup), (flow, answer)) in self.lookups4.iter().zip(self.flows4.iter().zip(answers.drain(..))) {
-                let at = *at as usize;
-                verdicts[at] = decide::route4(cx, &mut burst[at], lookup, flow, answer, ledger);
+        while self.collect(cx, burst, &mut verdicts, ledger) {
+            self.look_up6(cx, burst, &mut verdicts, ledger);
+            self.look_up4(cx, burst, &mut verdicts, ledger);
+        }
+        for (packet, verdict) in burst.iter_mut().zip(verdicts.drain(..)) {
+            match verdict {
+                Verdict::Forward(forward) if host.send_now(cx, packet, &forward, ledger) => {}
+                verdict => host.perform(cx, packet.take(), verdict, ledger),
             }
         }
-        for (packet, verdict) in burst.drain(..).zip(verdicts.drain(..)) {
-            host.perform(cx, packet, verdict, ledger);
-        }
+        burst.clear();
         self.verdicts = recycle(verdicts);
-        self.answers = recycle(answers);
     }
 
-    /// Gathers the packets that ask for a lookup. False when there is none.
-    fn collect<'g>(&mut self, cx: &Context<'_, 'g>, burst: &mut [Packet], verdicts: &mut [Verdict<'g>]) -> bool {
-        self.flows6.clear();
-        self.lookups6.clear();
-        self.flows4.clear();
-        self.lookups4.clear();
-        let Stage { open, flows6, lookups6, flows4, lookups4, .. } = self;
+    /// Gathers the packets that ask for a lookup which a batch can answer; others are followed to their end at once. False when none is left.
+    fn collect<'g>(&mut self, cx: &Context<'_, 'g>, burst: &mut [Packet], verdicts: &mut [Verdict<'g>], ledger: &mut Ledger) -> bool {
+        let Stage { open, keys6, lookups6, keys4, lookups4, .. } = self;
+        keys6.clear();
+        lookups6.clear();
+        keys4.clear();
+        lookups4.clear();
         open.retain(|&place| {
-            let at = place as usize;
-            match verdicts[at] {
-                Verdict::Route6(lookup) if lookup.table.is_some() => {
-                    // One table only, which the batch does not know: alone, performed like the others.
-                    false
+            let (packet, verdict) = (&mut burst[place as usize], &mut verdicts[place as usize]);
+            match verdict {
+                Verdict::Route6(lookup) => {
+                    if let Some(key) = decide::key6(cx, packet, lookup) {
+                        keys6.push(key);
+                        lookups6.push((place, *lookup));
+                        return true;
+                    }
                 }
-                Verdict::Route6(lookup) => match decide::flow6(cx, &mut burst[at], &lookup) {
-                    Ok(flow) => {
-                        flows6.push(flow);
-                        lookups6.push((place, lookup));
-                        true
+                Verdict::Route4(lookup) => {
+                    if let Some(key) = decide::key4(cx, packet, lookup) {
+                        keys4.push(key);
+                        lookups4.push((place, *lookup));
+                        return true;
                     }
-                    Err(reason) => {
-                        verdicts[at] = Verdict::Drop(reason);
-                        false
-                    }
-                },
-                Verdict::Route4(lookup) => match decide::flow4(cx, &mut burst[at], &lookup) {
-                    Ok(flow) => {
-                        flows4.push(flow);
-                        lookups4.push((place, lookup));
-                        true
-                    }
-                    Err(early) => {
-                        verdicts[at] = early;
-                        false
-                    }
-                },
-                _ => false,
+                }
+                _ => return false,
             }
+            let wish = std::mem::replace(verdict, Verdict::Arp);
+            *verdict = decide::settle(cx, packet, wish, ledger);
+            false
         });
         !(lookups6.is_empty() && lookups4.is_empty())
+    }
+
+    fn look_up6<'g>(&mut self, cx: &Context<'_, 'g>, burst: &mut [Packet], verdicts: &mut [Verdict<'g>], ledger: &mut Ledger) {
+        let fib = &cx.tables.network.v6;
+        fib.lookup_batch(cx.guard, &self.keys6, &mut self.scratch6, &mut self.leaves6);
+        for ((place, lookup), leaf) in self.lookups6.iter().zip(&self.leaves6) {
+            let packet = &mut burst[*place as usize];
+            let answer = fib.answer(cx.guard, *leaf, cx.refs, || decide::flow6(cx, packet, lookup));
+            verdicts[*place as usize] = decide::route6(cx, packet, lookup, Some(answer), ledger);
+        }
+    }
+
+    fn look_up4<'g>(&mut self, cx: &Context<'_, 'g>, burst: &mut [Packet], verdicts: &mut [Verdict<'g>], ledger: &mut Ledger) {
+        let fib = &cx.tables.network.v4;
+        fib.lookup_batch(cx.guard, &self.keys4, &mut self.scratch4, &mut self.leaves4);
+        for ((place, lookup), leaf) in self.lookups4.iter().zip(&self.leaves4) {
+            let packet = &mut burst[*place as usize];
+            let answer = fib.answer(cx.guard, *leaf, cx.refs, || decide::flow4(cx, packet, lookup));
+            verdicts[*place as usize] = decide::route4(cx, packet, lookup, answer, ledger);
+        }
     }
 }
 

@@ -218,54 +218,86 @@ impl<A: Address> Fib<A> {
 
 /// Lookups of a batch in the common case: every rule is for every packet and names a table.
 impl<A: Address> Fib<A> {
-    /// Looks up the destinations of a batch. `answers` gets one entry a flow.
-    ///
-    /// Equal to [`Fib::lookup`] for each, but the tables are walked for all packets together, so that their cache misses overlap.
-    pub fn lookup_batch<'g>(
-        &self,
-        guard: &Guard<'g>,
-        flows: &[Flow<A>],
-        refs: RouteRefs,
-        scratch: &mut Scratch<A>,
-        answers: &mut Vec<Answer<'g>>,
-    ) {
-        answers.clear();
+    /// True when the rules ask the same tables for every packet outside of VRFs, as the default ones do, so that a batch can be looked up by
+    /// destination alone.
+    pub fn is_plain(&self, guard: &Guard<'_>) -> bool {
         let policy = self.policy.load(guard);
-        let simple = policy.rules.iter().all(|(rule, table)| {
-            rule.from.is_none() && rule.to.is_none() && rule.iif.is_none() && (table.is_some() || rule.action != Action::Vrf)
-        });
-        if !simple || flows.iter().any(|flow| flow.dst.is_link_scoped()) {
-            answers.extend(flows.iter().map(|flow| self.lookup(guard, flow, refs)));
-            return;
-        }
-        scratch.open.clear();
-        scratch.open.extend(0..flows.len() as u32);
-        answers.extend(flows.iter().map(|_| Answer { dst: self.null(guard, RouteRefs::Noref), table: TableId(0), rule: 0 }));
-        for (rule, table) in &policy.rules {
+        policy.rules.iter().all(|(rule, _)| rule.from.is_none() && rule.to.is_none() && rule.iif.is_none())
+    }
+
+    /// Looks up destinations that are not link-scoped, of packets in no VRF, while [`Fib::is_plain`] holds: all in the first table, those without
+    /// a route there in the next, so that their cache misses overlap. [`Fib::answer`] makes the answers of what this leaves in `leaves`, one a key.
+    pub fn lookup_batch(&self, guard: &Guard<'_>, keys: &[A::Key], scratch: &mut Scratch<A>, leaves: &mut Vec<Leaf>) {
+        let Scratch { open, keys: rest, found } = scratch;
+        leaves.clear();
+        leaves.resize(keys.len(), Leaf::default());
+        found.clear();
+        found.resize(keys.len(), 0);
+        let mut first = true;
+        for (place, (_, table)) in self.policy.load(guard).rules.iter().enumerate() {
             let Some(table) = table else { continue };
-            if scratch.open.is_empty() {
+            if first {
+                first = false;
+                open.clear();
+                rest.clear();
+                table.lpm.lookup_batch(guard, keys, found);
+                for (at, (&dst, &key)) in found.iter().zip(keys).enumerate() {
+                    leaves[at] = Leaf { dst, rule: place as u32 };
+                    if dst == 0 {
+                        open.push(at as u32);
+                        rest.push(key);
+                    }
+                }
+                continue;
+            }
+            if open.is_empty() {
                 break;
             }
-            let Scratch { open, keys, leaves } = scratch;
-            keys.clear();
-            keys.extend(open.iter().map(|&at| flows[at as usize].dst.key()));
-            leaves.resize(keys.len(), 0);
-            table.lpm.lookup_batch(guard, keys, &mut leaves[..]);
-            let mut place = 0;
-            open.retain(|&at| {
-                let leaf = leaves[place];
-                place += 1;
-                let Some(dst) = self.found(guard, leaf, refs) else { return true };
-                answers[at as usize] = Answer { dst, table: table.id, rule: rule.pref };
-                false
-            });
-        }
-        if refs == RouteRefs::Counted {
-            for &at in &scratch.open {
-                answers[at as usize].dst = self.null(guard, refs);
+            let found = &mut found[..rest.len()];
+            table.lpm.lookup_batch(guard, rest, found);
+            let mut left = 0;
+            for at in 0..found.len() {
+                let (place_of, dst) = (open[at], found[at]);
+                leaves[place_of as usize] = Leaf { dst, rule: place as u32 };
+                open[left] = place_of;
+                rest[left] = rest[at];
+                left += usize::from(dst == 0);
             }
+            open.truncate(left);
+            rest.truncate(left);
         }
     }
+
+    /// The answer of a leaf. `flow` is asked for when it takes more than the leaf: the route is a `throw`, or there is none.
+    #[inline]
+    pub fn answer<'g>(&self, guard: &Guard<'g>, leaf: Leaf, refs: RouteRefs, flow: impl FnOnce() -> Flow<A>) -> Answer<'g> {
+        let policy = self.policy.load(guard);
+        let rule = policy.rules.get(leaf.rule as usize);
+        match (self.dsts.get(guard, leaf.dst), rule) {
+            (Some(dst), Some((rule, Some(table)))) if dst.kind != Kind::Throw => {
+                if refs == RouteRefs::Counted {
+                    self.count_misses(guard, leaf.rule);
+                    return Answer { dst: dst.hold(), table: table.id, rule: rule.pref };
+                }
+                Answer { dst, table: table.id, rule: rule.pref }
+            }
+            _ => self.lookup(guard, &flow(), refs),
+        }
+    }
+
+    /// Each table that had no route took a reference on the null entry and gave it back.
+    fn count_misses(&self, guard: &Guard<'_>, misses: u32) {
+        for _ in 0..misses {
+            drop(self.null(guard, RouteRefs::Counted));
+        }
+    }
+}
+
+/// Where the route for a destination stands: 0 and no rule when there is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Leaf {
+    dst: u32,
+    rule: u32,
 }
 
 /// Working memory of [`Fib::lookup_batch`], kept by the worker so that no lookup allocates.
@@ -273,11 +305,11 @@ impl<A: Address> Fib<A> {
 pub struct Scratch<A: Address> {
     open: Vec<u32>,
     keys: Vec<A::Key>,
-    leaves: Vec<u32>,
+    found: Vec<u32>,
 }
 
 impl<A: Address> Default for Scratch<A> {
     fn default() -> Scratch<A> {
-        Scratch { open: Vec::new(), keys: Vec::new(), leaves: Vec::new() }
+        Scratch { open: Vec::new(), keys: Vec::new(), found: Vec::new() }
     }
 }

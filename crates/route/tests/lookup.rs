@@ -135,9 +135,12 @@ fn a_batch_is_answered_as_each_packet_alone() {
     for refs in [RouteRefs::Noref, RouteRefs::Counted] {
         let network = lab.editor.network();
         network.domain().reader().burst(|guard| {
-            let (mut scratch, mut answers) = (route::Scratch::default(), Vec::new());
-            network.v4.lookup_batch(guard, &flows, refs, &mut scratch, &mut answers);
-            for (flow, answer) in flows.iter().zip(&answers) {
+            let (mut scratch, mut leaves) = (route::Scratch::default(), Vec::new());
+            let keys: Vec<_> = flows.iter().map(|flow| flow.dst.key()).collect();
+            assert!(network.v4.is_plain(guard));
+            network.v4.lookup_batch(guard, &keys, &mut scratch, &mut leaves);
+            for (flow, leaf) in flows.iter().zip(&leaves) {
+                let answer = network.v4.answer(guard, *leaf, refs, || *flow);
                 let alone = network.v4.lookup(guard, flow, refs);
                 assert_eq!((answer.dst.kind, answer.dst.dev(), answer.table), (alone.dst.kind, alone.dst.dev(), alone.table));
                 assert_eq!(answer.dst.is_held(), refs == RouteRefs::Counted);

@@ -175,6 +175,7 @@ fn expired_packet(version: Version, first: Buf, now: Time, iif: u32, vrf: u32) -
     let mut packet = Packet::new(version, first, now, 0, IfIndex(iif));
     if vrf != 0 {
         packet.dev = IfIndex(vrf);
+        packet.in_vrf = true;
     }
     packet
 }
