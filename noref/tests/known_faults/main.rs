@@ -1,0 +1,8 @@
+//! Faults that other routers had, each as a test that says what must not happen here. Every router below is [`testkit::network::plain`] with a few
+//! lines of its own.
+
+mod decapsulation;
+mod endpoint;
+mod forwarding;
+mod headend;
+mod router;
