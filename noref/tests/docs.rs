@@ -98,3 +98,12 @@ fn links_between_documents_lead_somewhere() {
         }
     }
 }
+
+#[test]
+fn files_that_the_architecture_names_exist() {
+    let text = read("ARCHITECTURE.md");
+    let paths = text.split('`').skip(1).step_by(2).filter(|word| !word.contains(' ') && word.contains('/'));
+    for path in paths.filter(|path| ["crates/", "noref/", "tests/", "docs/"].iter().any(|top| path.starts_with(top))) {
+        assert!(testkit::root().join(path).exists(), "ARCHITECTURE.md names {path}, which is not there");
+    }
+}
