@@ -40,36 +40,6 @@ pub(crate) fn settle<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, mut verdict:
     }
 }
 
-/// The key of a lookup that depends on nothing but the destination; none when more is to be looked at, or looked up too often.
-#[inline]
-pub(crate) fn key6(cx: &Context<'_, '_>, packet: &mut Packet, lookup: &Lookup6) -> Option<u128> {
-    let special = lookup.table.is_some() || lookup.vrf.is_some() || lookup.oif.is_some() || packet.in_vrf;
-    if !cx.plain6 || special || packet.lookups >= MAX_LOOKUPS {
-        return None;
-    }
-    let dst = lookup.nexthop.or_else(|| Some(ipv6::Header::read(&packet.buf)?.dst()))?;
-    if dst.is_link_scoped() {
-        return None;
-    }
-    packet.lookups += 1;
-    Some(dst.key())
-}
-
-/// As [`key6`] for IPv4.
-#[inline]
-pub(crate) fn key4(cx: &Context<'_, '_>, packet: &mut Packet, lookup: &Lookup4) -> Option<u32> {
-    if !cx.plain4 || lookup.vrf.is_some() || packet.in_vrf || packet.lookups >= MAX_LOOKUPS {
-        return None;
-    }
-    let header = ipv4::Header::read(&packet.buf)?;
-    let dst = lookup.nexthop.unwrap_or(header.dst());
-    if check_addresses(header.src(), dst) != Ok(Addresses::Route) {
-        return None;
-    }
-    packet.lookups += 1;
-    Some(dst.key())
-}
-
 /// Counts the lookup, and moves the packet into the VRF that it names.
 fn enter6(cx: &Context<'_, '_>, packet: &mut Packet, lookup: &Lookup6) -> Result<(), DropReason> {
     packet.lookups += 1;

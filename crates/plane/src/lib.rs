@@ -9,6 +9,7 @@ mod counters;
 mod decide;
 mod describe;
 mod ethernet;
+mod fast;
 mod flow_hash;
 mod forward4;
 mod forward6;

@@ -49,6 +49,10 @@ pub(crate) struct Packet {
     pub(crate) lookups: u8,
     /// IPv4 options, when there are any.
     pub(crate) options: Option<Options>,
+    /// The next lookup may find the router itself.
+    pub(crate) may_be_local: bool,
+    /// The interface and the port (by its place) that it leaves by, once its Ethernet header is on.
+    pub(crate) out: Option<(IfIndex, u32)>,
     /// A local routing header was processed: no redirect for it.
     pub(crate) source_routed: bool,
 }
@@ -68,6 +72,8 @@ impl Packet {
             l2_len: 0,
             lookups: 0,
             options: None,
+            may_be_local: true,
+            out: None,
             source_routed: false,
         }
     }

@@ -1,11 +1,18 @@
 //! Is the source address of an IPv4 packet believable (Linux `fib_validate_source`, RFC 3704)?
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 
 use route::{DropReason, IfIndex, Kind};
 
 use crate::context::Context;
 use crate::packet::Packet;
+
+/// True when no filter asks for more of `src` than not to be one of the router's own addresses, and it is not, for a packet that leaves by `out`.
+#[inline]
+pub(crate) fn is_plain(cx: &Context<'_, '_>, packet: &Packet, src: Ipv4Addr, out: IfIndex) -> bool {
+    let unfiltered = cx.links.get(packet.iif).is_some_and(|ingress| ingress.conf4.rp_filter.max(cx.settings.all4.rp_filter) == 0);
+    unfiltered && out != packet.iif && !cx.links.is_own4(src)
+}
 
 /// Checks `src` of a packet that will leave by `out` (none: it is for the router). True when the source is a neighbour on the ingress link.
 ///
@@ -16,7 +23,7 @@ pub(crate) fn check(cx: &Context<'_, '_>, packet: &Packet, src: Ipv4Addr, out: O
     let filter = ingress.conf4.rp_filter.max(cx.settings.all4.rp_filter);
     let turns_back = out == Some(packet.iif) && (ingress.conf4.send_redirects || cx.settings.all4.send_redirects);
     if filter == 0 && !turns_back {
-        let own = !ingress.conf4.accept_local && cx.links.iter().any(|link| link.has_addr(IpAddr::V4(src)));
+        let own = !ingress.conf4.accept_local && cx.links.is_own4(src);
         return if own { Err(DropReason::OwnSource) } else { Ok(false) };
     }
     if src.is_unspecified() {

@@ -1,22 +1,21 @@
 //! A worker: takes bursts of frames through the stages.
 //!
 //! ```text
-//! frames ──► input (all) ──► look up (all, together) ──► decide (all) ─┐
-//!                                ▲                                     │ a behaviour wants another lookup
-//!                                └─────────────────────────────────────┘
-//!                                                      ──► perform (each, in the order of its frame)
+//! frames ──► input ──┬─ plain: look up all together ──► decide ──┐ again, when a behaviour wants it
+//!                    │              ▲────────────────────────────┤
+//!                    └─ others: settle each                      │
+//!                               └────────────────────────────────┴──► perform, in the order of the frames
 //! ```
-//! All but the last stage read shared tables and write into the packet only; the last one does what was decided.
+//! All but the last stage read shared tables and write into the packet only; the last one sends and does what was decided.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use port::{Buf, Pool, Time};
 use rcu::Reader;
-use route::{IfIndex, Leaf, RouteRefs, Scratch};
-use srv6::{Lookup4, Lookup6};
+use route::{IfIndex, RouteRefs};
 
 use crate::context::Context;
+use crate::fast::Fast;
 use crate::host::{Host, Sent};
 use crate::packet::{Packet, Version};
 use crate::trace::{Ledger, Step};
@@ -32,26 +31,17 @@ pub struct Worker {
     reader: Reader,
     refs: RouteRefs,
     burst: Vec<Packet>,
-    stage: Stage,
+    scratch: Scratch,
     host: Host,
     ledger: Ledger,
     frames: u64,
 }
 
-/// Working memory of the stages, kept from burst to burst so that none allocates.
+/// Working memory, kept from burst to burst so that none allocates.
 #[derive(Default)]
-struct Stage {
+struct Scratch {
     verdicts: Vec<Verdict<'static>>,
-    /// Places of the packets that want another lookup.
-    open: Vec<u32>,
-    keys6: Vec<u128>,
-    lookups6: Vec<(u32, Lookup6)>,
-    leaves6: Vec<Leaf>,
-    scratch6: Scratch<Ipv6Addr>,
-    keys4: Vec<u32>,
-    lookups4: Vec<(u32, Lookup4)>,
-    leaves4: Vec<Leaf>,
-    scratch4: Scratch<Ipv4Addr>,
+    fast: Fast,
 }
 
 impl Worker {
@@ -63,7 +53,7 @@ impl Worker {
             reader,
             refs,
             burst: Vec::with_capacity(BURST),
-            stage: Stage::default(),
+            scratch: Scratch::default(),
             host: Host::new(),
             ledger: Ledger::default(),
             frames: 0,
@@ -96,10 +86,10 @@ impl Worker {
 
     /// Takes the frames received since the last call through all stages.
     pub fn run(&mut self) {
-        let Worker { tables, reader, refs, burst, stage, host, ledger, .. } = self;
+        let Worker { tables, reader, refs, burst, scratch, host, ledger, .. } = self;
         reader.burst(|guard| {
             let cx = Context::new(tables, guard, *refs);
-            stage.run(&cx, burst, host, ledger);
+            run(scratch, &cx, burst, host, ledger);
         });
     }
 
@@ -144,85 +134,35 @@ impl Worker {
     }
 }
 
-impl Stage {
-    fn run<'g>(&mut self, cx: &Context<'_, 'g>, burst: &mut Vec<Packet>, host: &mut Host, ledger: &mut Ledger) {
-        let mut verdicts: Vec<Verdict<'g>> = recycle(std::mem::take(&mut self.verdicts));
-        for packet in burst.iter_mut() {
-            packet.enter(cx.links.of_port(packet.port).map_or(IfIndex(0), |link| link.index));
-            ledger.counters.link_mut(packet.iif).received.add(packet.buf.len());
-            if ledger.is_tracing() {
-                ledger.step(packet, "in", || ethernet::describe(&packet.buf, cx.links.get(packet.iif)));
-            }
-            verdicts.push(ethernet::input(cx, packet, ledger));
-        }
-        self.open.clear();
-        self.open.extend(0..burst.len() as u32);
-        while self.collect(cx, burst, &mut verdicts, ledger) {
-            self.look_up6(cx, burst, &mut verdicts, ledger);
-            self.look_up4(cx, burst, &mut verdicts, ledger);
-        }
-        for (packet, verdict) in burst.iter_mut().zip(verdicts.drain(..)) {
-            match verdict {
-                Verdict::Forward(forward) if host.send_now(cx, packet, &forward, ledger) => {}
-                verdict => host.perform(cx, packet.take(), verdict, ledger),
-            }
-        }
-        burst.clear();
-        self.verdicts = recycle(verdicts);
+/// Takes a burst of frames through the router, in the memory of `scratch`.
+fn run<'g>(scratch: &mut Scratch, cx: &Context<'_, 'g>, burst: &mut Vec<Packet>, host: &mut Host, ledger: &mut Ledger) {
+    let mut verdicts: Vec<Verdict<'g>> = recycle(std::mem::take(&mut scratch.verdicts));
+    for (place, packet) in (0..).zip(burst.iter_mut()) {
+        let link = cx.links.of_port(packet.port);
+        packet.enter(link.map_or(IfIndex(0), |link| link.index));
+        ledger.counters.link_mut(packet.iif).received.add(packet.buf.len());
+        let plain = !ledger.is_tracing() && link.is_some_and(|link| scratch.fast.enter(cx, link, place, packet));
+        verdicts.push(if plain { Verdict::Arp } else { general(cx, packet, ledger) });
     }
+    scratch.fast.run(cx, burst, &mut verdicts, ledger);
+    for (packet, verdict) in burst.iter_mut().zip(verdicts.drain(..)) {
+        match packet.out {
+            Some((dev, port)) => host.put_out(packet, dev, port, ledger),
+            None => host.perform(cx, packet.take(), verdict, ledger),
+        }
+    }
+    burst.clear();
+    scratch.verdicts = recycle(verdicts);
+}
 
-    /// Gathers the packets that ask for a lookup which a batch can answer; others are followed to their end at once. False when none is left.
-    fn collect<'g>(&mut self, cx: &Context<'_, 'g>, burst: &mut [Packet], verdicts: &mut [Verdict<'g>], ledger: &mut Ledger) -> bool {
-        let Stage { open, keys6, lookups6, keys4, lookups4, .. } = self;
-        keys6.clear();
-        lookups6.clear();
-        keys4.clear();
-        lookups4.clear();
-        open.retain(|&place| {
-            let (packet, verdict) = (&mut burst[place as usize], &mut verdicts[place as usize]);
-            match verdict {
-                Verdict::Route6(lookup) => {
-                    if let Some(key) = decide::key6(cx, packet, lookup) {
-                        keys6.push(key);
-                        lookups6.push((place, *lookup));
-                        return true;
-                    }
-                }
-                Verdict::Route4(lookup) => {
-                    if let Some(key) = decide::key4(cx, packet, lookup) {
-                        keys4.push(key);
-                        lookups4.push((place, *lookup));
-                        return true;
-                    }
-                }
-                _ => return false,
-            }
-            let wish = std::mem::replace(verdict, Verdict::Arp);
-            *verdict = decide::settle(cx, packet, wish, ledger);
-            false
-        });
-        !(lookups6.is_empty() && lookups4.is_empty())
+/// Follows a packet that is not plain to its verdict.
+#[cold]
+fn general<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, ledger: &mut Ledger) -> Verdict<'g> {
+    if ledger.is_tracing() {
+        ledger.step(packet, "in", || ethernet::describe(&packet.buf, cx.links.get(packet.iif)));
     }
-
-    fn look_up6<'g>(&mut self, cx: &Context<'_, 'g>, burst: &mut [Packet], verdicts: &mut [Verdict<'g>], ledger: &mut Ledger) {
-        let fib = &cx.tables.network.v6;
-        fib.lookup_batch(cx.guard, &self.keys6, &mut self.scratch6, &mut self.leaves6);
-        for ((place, lookup), leaf) in self.lookups6.iter().zip(&self.leaves6) {
-            let packet = &mut burst[*place as usize];
-            let answer = fib.answer(cx.guard, *leaf, cx.refs, || decide::flow6(cx, packet, lookup));
-            verdicts[*place as usize] = decide::route6(cx, packet, lookup, Some(answer), ledger);
-        }
-    }
-
-    fn look_up4<'g>(&mut self, cx: &Context<'_, 'g>, burst: &mut [Packet], verdicts: &mut [Verdict<'g>], ledger: &mut Ledger) {
-        let fib = &cx.tables.network.v4;
-        fib.lookup_batch(cx.guard, &self.keys4, &mut self.scratch4, &mut self.leaves4);
-        for ((place, lookup), leaf) in self.lookups4.iter().zip(&self.leaves4) {
-            let packet = &mut burst[*place as usize];
-            let answer = fib.answer(cx.guard, *leaf, cx.refs, || decide::flow4(cx, packet, lookup));
-            verdicts[*place as usize] = decide::route4(cx, packet, lookup, answer, ledger);
-        }
-    }
+    let verdict = ethernet::input(cx, packet, ledger);
+    decide::settle(cx, packet, verdict, ledger)
 }
 
 /// An emptied vector for values of another lifetime, in the memory of the old one.

@@ -182,6 +182,8 @@ pub struct Links {
     slots: Vec<Option<Link>>,
     /// Number of the interface of each port.
     ports: Vec<IfIndex>,
+    /// IPv4 addresses of all interfaces, sorted.
+    own4: Vec<Ipv4Addr>,
 }
 
 impl Links {
@@ -205,6 +207,18 @@ impl Links {
     #[inline]
     pub fn of_port(&self, port: usize) -> Option<&Link> {
         self.get(*self.ports.get(port)?)
+    }
+
+    /// True when some interface has the address.
+    #[inline]
+    pub fn is_own4(&self, addr: Ipv4Addr) -> bool {
+        self.own4.binary_search(&addr).is_ok()
+    }
+
+    /// Puts down whose addresses there are, for [`Links::is_own4`].
+    pub(crate) fn index_addresses(&mut self) {
+        self.own4 = self.iter().flat_map(|link| link.addrs4.iter().map(|address| address.addr)).collect();
+        self.own4.sort_unstable();
     }
 
     /// All interfaces, by number.

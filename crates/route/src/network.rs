@@ -159,6 +159,7 @@ impl Editor {
     /// Makes all changes since the last commit visible to workers.
     pub fn commit(&mut self) {
         self.add_missing_link_locals();
+        self.links.index_addresses();
         self.network.links.publish(self.links.clone());
         self.network.settings.publish(self.settings.clone());
         self.rib4.commit(&self.network.v4, &self.network.neighbours);

@@ -70,52 +70,28 @@ impl Host {
         }
     }
 
-    /// The common case of [`Host::perform`]: a packet that can leave at once. False, and nothing done, when it is another case.
+    /// Sends a packet whose Ethernet header is on.
     #[inline]
-    pub(crate) fn send_now(&mut self, cx: &Context<'_, '_>, packet: &mut Packet, forward: &Forward<'_>, ledger: &mut Ledger) -> bool {
-        if forward.redirect || packet.buf.len() > forward.mtu as usize || ledger.is_tracing() {
-            return false;
-        }
-        let Some(hop) = forward.dst.hop(forward.hop) else { return false };
-        let neighbour = hop.gateway.as_deref().or_else(|| cx.tables.network.neighbours.find(cx.guard, hop.dev, forward.to));
-        match neighbour.map(|neighbour| neighbour.load()) {
-            Some((state, mac)) if state.is_valid() && state != NeighbourState::Stale => {
-                ledger.counters.forwarded += 1;
-                self.put_out(cx, packet, hop.dev, mac, ledger).is_ok()
-            }
-            _ => false,
-        }
+    pub(crate) fn put_out(&mut self, packet: &mut Packet, dev: IfIndex, port: u32, ledger: &mut Ledger) {
+        ledger.counters.forwarded += 1;
+        ledger.counters.link_mut(dev).sent.add(packet.buf.len());
+        let buf = std::mem::take(&mut packet.buf);
+        self.out.push(Sent { port: port as usize, time: packet.time, frame: packet.number, buf });
     }
 
     /// Puts the Ethernet header on and sends.
     pub(super) fn emit(&mut self, cx: &Context<'_, '_>, mut packet: Packet, dev: IfIndex, mac: Mac, ledger: &mut Ledger) {
-        if let Err(reason) = self.put_out(cx, &mut packet, dev, mac, ledger) {
-            self.drop(packet, reason, ledger);
-        }
-    }
-
-    /// As [`Host::emit`]; the packet is hollow afterwards, or as it was when it could not be sent.
-    #[inline]
-    fn put_out(
-        &mut self,
-        cx: &Context<'_, '_>,
-        packet: &mut Packet,
-        dev: IfIndex,
-        mac: Mac,
-        ledger: &mut Ledger,
-    ) -> Result<(), DropReason> {
-        let link = cx.links.get(dev).filter(|link| link.up).ok_or(DropReason::LinkDown)?;
-        let LinkKind::Port(port) = link.kind else { return Err(DropReason::Unsupported) };
+        let Some(link) = cx.links.get(dev).filter(|link| link.up) else { return self.drop(packet, DropReason::LinkDown, ledger) };
+        let LinkKind::Port(port) = link.kind else { return self.drop(packet, DropReason::Unsupported, ledger) };
         let ethertype = if packet.version == Version::V4 { EtherType::IPV4 } else { EtherType::IPV6 };
         if !packet.buf.prepend(eth::LEN) {
-            return Err(DropReason::NoHeadroom);
+            return self.drop(packet, DropReason::NoHeadroom, ledger);
         }
         let header = eth::Header::new(mac, link.mac, ethertype);
         packet.buf[..eth::LEN].copy_from_slice(header.as_bytes());
-        ledger.step(packet, "out", || format!("{}: {} bytes to {mac}", link.name, packet.buf.len()));
+        ledger.step(&packet, "out", || format!("{}: {} bytes to {mac}", link.name, packet.buf.len()));
         ledger.counters.link_mut(dev).sent.add(packet.buf.len());
-        self.out.push(Sent { port, time: packet.time, frame: packet.number, buf: std::mem::take(&mut packet.buf) });
-        Ok(())
+        self.out.push(Sent { port, time: packet.time, frame: packet.number, buf: packet.buf });
     }
 
     /// Sends an Ethernet frame as it is (End.DX2).
