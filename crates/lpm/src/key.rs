@@ -24,7 +24,8 @@ pub(crate) mod bits {
     pub trait Bits: Sized {
         /// Sizes of the direct table: from how many prefixes on it has how many bits. Ascending.
         ///
-        /// The steps are six bits and more apart, so that each saves readers at least a level.
+        /// The first is that of an empty table: a few words. From it, levels of six bits end at the end of a key, or
+        /// of the /64 that most small IPv6 tables are made of. The last is what measured best with the whole Internet.
         const DIRECT: &'static [(usize, u8)];
         /// Whether prefixes of full length are matched exactly, by hash, before the trie.
         ///
@@ -49,7 +50,7 @@ pub(crate) mod bits {
     }
 
     impl Bits for u32 {
-        const DIRECT: &'static [(usize, u8)] = &[(0, 0), (256, 12), (16_384, 18)];
+        const DIRECT: &'static [(usize, u8)] = &[(0, 2), (256, 12), (16_384, 18)];
         const HOSTS: bool = false;
 
         #[inline(always)]
@@ -86,7 +87,7 @@ pub(crate) mod bits {
     }
 
     impl Bits for u128 {
-        const DIRECT: &'static [(usize, u8)] = &[(0, 0), (256, 14), (32_768, 20)];
+        const DIRECT: &'static [(usize, u8)] = &[(0, 4), (256, 10), (32_768, 20)];
         const HOSTS: bool = true;
 
         #[inline(always)]

@@ -22,7 +22,7 @@
 //!
 //! - A prefix is pushed down to the slots it covers, so nobody goes back up for a shorter one. Equal neighbours share a leaf.
 //! - The arrays are flat, without pointers: a table could be mapped into another address space.
-//! - The direct table grows with the trie, from one word; an empty table answers from that.
+//! - The direct table grows with the trie, from a few words; an empty table answers from those.
 //! - A /128 of IPv6 (an SRv6 SID, an own address) is found by a hash, before the trie. A default route is a word beside it.
 //! - The writer makes the changed nodes anew beside the old, shows them by one store, and retires the old through [`rcu`].
 //!

@@ -27,7 +27,7 @@ pub(crate) struct Trie<K: Key> {
 
 impl<K: Key> Trie<K> {
     pub(crate) fn new() -> Self {
-        Self { rib: Rib::new(), arena: Arena::new(0) }
+        Self { rib: Rib::new(), arena: Arena::new(K::DIRECT[0].1) }
     }
 
     pub(crate) fn insert(&mut self, prefix: Prefix<K>, value: u32) -> Option<u32> {
@@ -89,7 +89,7 @@ impl<K: Key> Trie<K> {
             .filter(|&&(from, bits)| if bits <= now { len >= from / 4 } else { len >= from })
             .map(|&(_, bits)| bits)
             .max()
-            .unwrap_or(0)
+            .unwrap_or(now)
     }
 
     /// Makes the words of the direct table that `region` covers anew.
