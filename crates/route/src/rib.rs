@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rcu::Domain;
+use smallvec::SmallVec;
 
 use crate::fib::{Policy, Table};
 use crate::{Action, Address, ConfigError, Dst, Encap, Fib, IfIndex, Kind, Neighbours, Nexthop, Prefix, Rule, TableId};
@@ -61,18 +62,22 @@ pub enum Put {
     Append,
 }
 
-/// Routes of one prefix, best first. Nearly always one.
-type Entries = Vec<RouteEntry>;
+/// Routes of one prefix.
+#[derive(Default)]
+struct Slot {
+    /// Best first. Nearly always one; none when the last was removed since the last commit.
+    entries: SmallVec<[RouteEntry; 1]>,
+    /// The `Dst` that stands in the match table for the prefix, 0 when none does.
+    leaf: u32,
+}
 
 struct RibTable<A: Address> {
-    routes: HashMap<Prefix<A>, Entries, FastHash>,
+    routes: HashMap<Prefix<A>, Slot, FastHash>,
     published: Arc<Table<A>>,
     /// Number of prefixes of each length, so that a search skips the lengths that do not occur.
     lengths: Box<[u32]>,
     /// Prefixes that changed since the last commit.
     dirty: Vec<Prefix<A>>,
-    /// Which `Dst` stands in the match table for a prefix.
-    leaves: HashMap<Prefix<A>, u32, FastHash>,
     /// The `Dst`s of the link-scoped routes.
     scoped: Vec<u32>,
 }
@@ -88,11 +93,11 @@ pub struct Rib<A: Address> {
     tables: HashMap<TableId, RibTable<A>>,
     rules: Vec<Rule<A>>,
     rules_changed: bool,
-    effects: HashSet<Arc<Effect>>,
-    made: HashMap<Arc<Effect>, Made>,
+    effects: HashSet<Arc<Effect>, FastHash>,
+    made: HashMap<Arc<Effect>, Made, FastHash>,
     made_by_id: HashMap<u32, Arc<Effect>>,
     /// Gateways found on a link since a connected route last changed.
-    reachable: HashSet<(TableId, IfIndex, IpAddr)>,
+    reachable: HashSet<(TableId, IfIndex, IpAddr), FastHash>,
 }
 
 impl<A: Address> Rib<A> {
@@ -102,10 +107,10 @@ impl<A: Address> Rib<A> {
             tables: HashMap::new(),
             rules: Vec::new(),
             rules_changed: true,
-            effects: HashSet::new(),
-            made: HashMap::new(),
+            effects: HashSet::default(),
+            made: HashMap::default(),
             made_by_id: HashMap::new(),
-            reachable: HashSet::new(),
+            reachable: HashSet::default(),
         };
         for (pref, table) in [(0, TableId::LOCAL), (32766, TableId::MAIN), (32767, TableId::DEFAULT)] {
             rib.table(table);
@@ -132,7 +137,6 @@ impl<A: Address> Rib<A> {
                 published: Arc::new(Table::new(&self.domain, id)),
                 lengths: vec![0; usize::from(A::BITS) + 1].into_boxed_slice(),
                 dirty: Vec::new(),
-                leaves: HashMap::default(),
                 scoped: Vec::new(),
             }
         })
@@ -177,7 +181,7 @@ impl<A: Address> Rib<A> {
     pub(crate) fn put(&mut self, id: TableId, prefix: Prefix<A>, route: RouteEntry, how: Put) -> Result<(), ConfigError> {
         let connected = route.effect.hops.iter().any(|hop| hop.via.is_none());
         let table = self.table(id);
-        let entries = table.routes.entry(prefix).or_default();
+        let entries = &mut table.routes.entry(prefix).or_default().entries;
         let first = entries.iter().position(|entry| entry.metric == route.metric);
         match (how, first) {
             (Put::Add, Some(_)) => return Err(ConfigError::Exists("route")),
@@ -201,11 +205,10 @@ impl<A: Address> Rib<A> {
     /// Removes the first route of the prefix that `matches`.
     pub(crate) fn remove(&mut self, id: TableId, prefix: Prefix<A>, matches: impl Fn(&RouteEntry) -> bool) -> Result<(), ConfigError> {
         let table = self.tables.get_mut(&id).ok_or(ConfigError::Missing("route"))?;
-        let entries = table.routes.get_mut(&prefix).ok_or(ConfigError::Missing("route"))?;
+        let entries = &mut table.routes.get_mut(&prefix).ok_or(ConfigError::Missing("route"))?.entries;
         let at = entries.iter().position(matches).ok_or(ConfigError::Missing("route"))?;
         entries.remove(at);
         if entries.is_empty() {
-            table.routes.remove(&prefix);
             table.lengths[usize::from(prefix.len())] -= 1;
         }
         table.dirty.push(prefix);
@@ -217,17 +220,14 @@ impl<A: Address> Rib<A> {
     pub(crate) fn flush(&mut self, matches: impl Fn(&RouteEntry) -> bool) {
         for table in self.tables.values_mut() {
             let RibTable { routes, dirty, lengths, .. } = table;
-            routes.retain(|prefix, entries| {
+            for (prefix, Slot { entries, .. }) in routes {
                 let before = entries.len();
                 entries.retain(|entry| !matches(entry));
                 if entries.len() != before {
                     dirty.push(*prefix);
+                    lengths[usize::from(prefix.len())] -= u32::from(entries.is_empty());
                 }
-                if entries.is_empty() {
-                    lengths[usize::from(prefix.len())] -= 1;
-                }
-                !entries.is_empty()
-            });
+            }
         }
         self.reachable.clear();
     }
@@ -237,7 +237,7 @@ impl<A: Address> Rib<A> {
         let table = self.tables.get(&table)?;
         (0..=A::BITS).rev().filter(|&len| table.lengths[usize::from(len)] > 0).find_map(|len| {
             let prefix = Prefix::new(addr, len)?;
-            let entry = table.routes.get(&prefix)?.iter().find(|entry| good(entry))?;
+            let entry = table.routes.get(&prefix)?.entries.iter().find(|entry| good(entry))?;
             Some((prefix, entry))
         })
     }
@@ -268,7 +268,7 @@ impl<A: Address> Rib<A> {
     /// Every route of a table, in no order.
     pub(crate) fn routes(&self, table: TableId) -> impl Iterator<Item = (Prefix<A>, &RouteEntry)> {
         let table = self.tables.get(&table);
-        table.into_iter().flat_map(|t| t.routes.iter().flat_map(|(prefix, entries)| entries.iter().map(|entry| (*prefix, entry))))
+        table.into_iter().flat_map(|t| t.routes.iter().flat_map(|(prefix, slot)| slot.entries.iter().map(|entry| (*prefix, entry))))
     }
 
     /// Makes readers see everything changed since the last commit.
@@ -309,19 +309,17 @@ impl<A: Address> Rib<A> {
         }
         let mut changed = Vec::with_capacity(dirty.len());
         for prefix in dirty {
-            let new = table.routes.get(&prefix).map(|entries| self.make(best(entries), fib, neighbours));
-            let old = match new {
-                Some(id) => table.leaves.insert(prefix, id),
-                None => table.leaves.remove(&prefix),
-            };
-            if let Some(prefix) = prefix.to_lpm() {
-                match new {
-                    Some(id) => changed.push((prefix, id)),
-                    None => drop(table.published.lpm.remove(prefix)),
-                }
+            let (Some(slot), Some(key)) = (table.routes.get_mut(&prefix), prefix.to_lpm()) else { continue };
+            let new = if slot.entries.is_empty() { 0 } else { self.make(best(&slot.entries), fib, neighbours) };
+            match std::mem::replace(&mut slot.leaf, new) {
+                0 => {}
+                old => self.unmake(old, fib),
             }
-            if let Some(old) = old {
-                self.unmake(old, fib);
+            if new == 0 {
+                table.published.lpm.remove(key);
+                table.routes.remove(&prefix);
+            } else {
+                changed.push((key, new));
             }
         }
         if changed.len() < 64 {
@@ -335,9 +333,10 @@ impl<A: Address> Rib<A> {
 
     fn commit_scoped(&mut self, table: &mut RibTable<A>, fib: &Fib<A>, neighbours: &Neighbours) {
         let mut scoped = Vec::new();
+        table.routes.retain(|prefix, slot| !prefix.addr().is_link_scoped() || !slot.entries.is_empty());
         let prefixes = table.routes.iter().filter(|(prefix, _)| prefix.addr().is_link_scoped());
-        for (prefix, entries) in prefixes {
-            for entry in entries {
+        for (prefix, slot) in prefixes {
+            for entry in &slot.entries {
                 for hop in &entry.effect.hops {
                     let effect = Effect { hops: vec![*hop], ..(*entry.effect).clone() };
                     scoped.push((*prefix, hop.dev, self.make(Cow::Owned(effect), fib, neighbours)));
@@ -402,7 +401,7 @@ fn best(entries: &[RouteEntry]) -> Cow<'_, Effect> {
     Cow::Owned(effect)
 }
 
-/// Prefixes are spread well by one multiplication; the tables hold a million of them and nobody else chooses the keys' collisions at run time.
+/// For keys that the operator chooses: a multiplication a word spreads them well, and a full table has a million.
 #[derive(Default)]
 pub(crate) struct PrefixHasher(u64);
 
@@ -433,7 +432,11 @@ impl Hasher for PrefixHasher {
         self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     }
 
-    fn write_usize(&mut self, _: usize) {
-        // Lengths of fixed-size addresses: the same in every key.
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    fn write_u16(&mut self, value: u16) {
+        self.write_u64(u64::from(value));
     }
 }
