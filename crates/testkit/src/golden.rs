@@ -44,12 +44,20 @@ impl Case {
         let mut cases = Vec::new();
         for group in directories(root) {
             for dir in directories(&group) {
-                let name = format!("{}/{}", file_name(&group), file_name(&dir));
-                cases.push(Case { name, frames: lines(&dir.join("frames.tsv")), dir });
+                cases.push(Case::open(&dir));
             }
         }
         assert!(!cases.is_empty(), "{}: no cases", root.display());
         cases
+    }
+
+    /// The case in one directory.
+    ///
+    /// # Panics
+    /// When its list of frames cannot be read.
+    pub fn open(dir: &Path) -> Case {
+        let group = dir.parent().map(file_name).unwrap_or_default();
+        Case { name: format!("{group}/{}", file_name(dir)), frames: lines(&dir.join("frames.tsv")), dir: dir.to_owned() }
     }
 
     /// The first part of the name.
@@ -74,6 +82,15 @@ impl Case {
             capture::read(file).into_iter().map(move |record| (place, record.bytes))
         };
         self.inputs().iter().flat_map(frames).collect()
+    }
+
+    /// The same in the order in which they come, with their times.
+    pub fn records(&self) -> Vec<(usize, capture::Record)> {
+        let place = |name: &str| PORTS.iter().position(|port| *port == name).unwrap_or_default();
+        let records = |(port, file): &(String, PathBuf)| capture::read(file).into_iter().map(move |record| (place(port), record)).collect();
+        let mut all: Vec<_> = self.inputs().iter().flat_map(|input: &(String, PathBuf)| -> Vec<_> { records(input) }).collect();
+        all.sort_by_key(|(_, record)| record.time);
+        all
     }
 
     /// Compares what a router wrote to `tx`, one capture a port, with what Linux did.

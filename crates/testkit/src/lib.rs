@@ -9,6 +9,8 @@ pub mod capture;
 pub mod differences;
 pub mod frame;
 pub mod golden;
+#[cfg(target_os = "linux")]
+pub mod kernel;
 pub mod l3vpn;
 pub mod mask;
 pub mod mutate;
