@@ -6,6 +6,7 @@ use route::{DropReason, IfIndex};
 use wire::{EtherType, Mac, arp, eth};
 use zerocopy::IntoBytes;
 
+use super::resolver::Told;
 use super::{Cause, Host};
 use crate::context::Context;
 use crate::packet::{Addressed, Packet};
@@ -27,7 +28,7 @@ impl Host {
         if operation == arp::REQUEST && self.is_local4(cx, target, dev) {
             // A probe for a duplicate (RFC 5227) is answered, but there is nobody to learn.
             if !sender.is_unspecified() {
-                self.learn(cx, key, message.sender_mac, false, true, cause, ledger);
+                self.learn(cx, key, message.sender_mac, Told::ToUs, cause, ledger);
             }
             let Some(link) = cx.links.get(dev) else { return };
             let reply = arp::Packet::new(arp::REPLY, link.mac, target, message.sender_mac, sender);
@@ -35,12 +36,13 @@ impl Host {
             return self.delivered(packet, || format!("ARP request for {target} answered"), ledger);
         }
         let answer = operation == arp::REPLY && packet.addressed == Addressed::Host;
+        let told = if answer { Told::InAnswer } else { Told::InPassing };
         if operation == arp::REQUEST && !cx.links.iter().any(|link| link.has_addr(target.into())) {
             // Somebody else is meant; what it tells about the sender updates a known neighbour only.
-            self.learn(cx, key, message.sender_mac, false, false, cause, ledger);
+            self.learn(cx, key, message.sender_mac, Told::InPassing, cause, ledger);
             return self.drop(packet, DropReason::BadArp, ledger);
         }
-        self.learn(cx, key, message.sender_mac, answer, false, cause, ledger);
+        self.learn(cx, key, message.sender_mac, told, cause, ledger);
         self.delivered(packet, || format!("ARP from {sender}"), ledger);
     }
 

@@ -6,6 +6,7 @@ use route::{DropReason, IfIndex};
 use wire::{Mac, icmp6, ipv6, proto};
 use zerocopy::IntoBytes;
 
+use super::resolver::Told;
 use super::{Cause, Host};
 use crate::context::Context;
 use crate::packet::{Packet, Version};
@@ -51,7 +52,7 @@ impl Host {
         let dev = packet.iif;
         let link = cx.links.get(dev)?;
         let own = link.has_addr(IpAddr::V6(message.target));
-        if !own && !(link.conf6.forwarding && cx.is_anycast(message.target, dev)) {
+        if !(own || link.conf6.forwarding && cx.is_anycast(message.target, dev)) {
             return None;
         }
         let probe = message.src.is_unspecified();
@@ -61,7 +62,7 @@ impl Host {
         let cause = Cause::from(packet);
         let multicast = message.dst.is_multicast();
         if let (false, Some(mac)) = (probe, message.mac) {
-            self.learn(cx, (dev, message.src.into()), mac, false, true, cause, ledger);
+            self.learn(cx, (dev, message.src.into()), mac, Told::ToUs, cause, ledger);
         }
         let mut flags = if link.conf6.forwarding { flag::ROUTER } else { 0 };
         if !probe {
@@ -89,7 +90,8 @@ impl Host {
             _ if known.0.is_valid() => known.1,
             _ => return None,
         };
-        self.learn(cx, (dev, message.target.into()), mac, solicited, false, Cause::from(packet), ledger);
+        let told = if solicited { Told::InAnswer } else { Told::InPassing };
+        self.learn(cx, (dev, message.target.into()), mac, told, Cause::from(packet), ledger);
         Some("neighbour advertisement")
     }
 

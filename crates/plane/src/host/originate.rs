@@ -61,7 +61,7 @@ impl Host {
             let (src, dst) = (header.src(), header.dst());
             let Some(way) = self.way6(cx, dst, src, near) else { return self.drop(packet, DropReason::NoRoute, ledger) };
             if way.is_local() {
-                return self.to_self(packet, ledger);
+                return self.meant_for_self(packet, ledger);
             }
             if let Encap::Seg6(policy) = way.encap {
                 match seg6::headend(cx, &mut packet, policy, Inner::V6, way.dev, ledger) {
@@ -74,7 +74,7 @@ impl Host {
             let mtu = mtu.max(ipv6::MIN_MTU as u32);
             let forward = Forward { dst: route, dev, to: IpAddr::V6(dst), hop: place, mtu, redirect: false };
             if packet.buf.len() <= mtu as usize {
-                return self.to_neighbour(cx, packet, forward, ledger);
+                return self.send_to_neighbour(cx, packet, forward, ledger);
             }
             return self.in_fragments6(cx, packet, forward, ledger);
         }
@@ -93,7 +93,7 @@ impl Host {
         for buf in fragments {
             let Forward { dst, dev, to, hop, mtu, .. } = &forward;
             let forward = Forward { dst: dst.clone(), dev: *dev, to: *to, hop: *hop, mtu: *mtu, redirect: false };
-            self.to_neighbour(cx, Packet::new(Version::V6, buf, time, number, iif), forward, ledger);
+            self.send_to_neighbour(cx, Packet::new(Version::V6, buf, time, number, iif), forward, ledger);
         }
     }
 
@@ -108,7 +108,7 @@ impl Host {
         ipv4::fill_checksum(&mut packet.buf);
         let Some(way) = self.way4(cx, dst, src, near) else { return self.drop(packet, DropReason::NoRoute, ledger) };
         if way.is_local() {
-            return self.to_self(packet, ledger);
+            return self.meant_for_self(packet, ledger);
         }
         if let Encap::Seg6(policy) = way.encap {
             return match seg6::headend(cx, &mut packet, policy, Inner::V4, way.dev, ledger) {
@@ -120,13 +120,13 @@ impl Host {
         let Way { dst: route, place, dev, mtu, .. } = way;
         let forward = Forward { dst: route, dev, to: IpAddr::V4(dst), hop: place, mtu, redirect: false };
         if packet.buf.len() <= mtu as usize {
-            return self.to_neighbour(cx, packet, forward, ledger);
+            return self.send_to_neighbour(cx, packet, forward, ledger);
         }
         self.in_fragments4(cx, packet, forward, ledger);
     }
 
     /// A packet from the router to itself: an ICMP error about a tunnel of its own. There is nobody to act on it.
-    fn to_self(&mut self, packet: Packet, ledger: &mut Ledger) {
+    fn meant_for_self(&mut self, packet: Packet, ledger: &mut Ledger) {
         ledger.step(&packet, "deliver", || "to the router itself, which has no use for it".into());
         self.pool.give(packet.buf);
     }

@@ -26,7 +26,7 @@ impl Host {
         });
         ledger.counters.forwarded += 1;
         if packet.buf.len() <= forward.mtu as usize || packet.version == Version::V6 {
-            return self.to_neighbour(cx, packet, forward, ledger);
+            return self.send_to_neighbour(cx, packet, forward, ledger);
         }
         self.in_fragments4(cx, packet, forward, ledger);
     }
@@ -44,12 +44,12 @@ impl Host {
         for buf in fragments {
             let Forward { dst, dev, to, hop, mtu, .. } = &forward;
             let forward = Forward { dst: dst.clone(), dev: *dev, to: *to, hop: *hop, mtu: *mtu, redirect: false };
-            self.to_neighbour(cx, Packet::new(Version::V4, buf, time, number, iif), forward, ledger);
+            self.send_to_neighbour(cx, Packet::new(Version::V4, buf, time, number, iif), forward, ledger);
         }
     }
 
     /// Sends a packet to its neighbour, or lets it wait until the neighbour's address is known.
-    pub(super) fn to_neighbour<'g>(&mut self, cx: &Context<'_, 'g>, packet: Packet, forward: Forward<'g>, ledger: &mut Ledger) {
+    pub(super) fn send_to_neighbour<'g>(&mut self, cx: &Context<'_, 'g>, packet: Packet, forward: Forward<'g>, ledger: &mut Ledger) {
         let Forward { dst, dev, to, hop, .. } = &forward;
         if let Some(mac) = group_mac(*to, dst.kind) {
             return self.emit(cx, packet, *dev, mac, ledger);

@@ -44,6 +44,17 @@ struct Entry {
     source: Option<IpAddr>,
 }
 
+/// How a neighbour came to tell its address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It answered us: there is a way there and back.
+    InAnswer,
+    /// It asked us, so it is about to talk to us: it is remembered although nobody asked.
+    ToUs,
+    /// In passing: this is news of a known neighbour only.
+    InPassing,
+}
+
 /// The neighbours that a worker is concerned with.
 #[derive(Default)]
 pub(super) struct Resolver {
@@ -83,7 +94,7 @@ impl Host {
     /// Parks a packet until `addr` on the way out answers, and asks if nobody has yet.
     pub(super) fn wait(&mut self, cx: &Context<'_, '_>, packet: Packet, forward: Forward<'_>, addr: IpAddr, ledger: &mut Ledger) {
         let key = (forward.dev, addr);
-        let fresh = !self.resolver.entries.get(&key).is_some_and(|entry| entry.due.is_some());
+        let fresh = self.resolver.entries.get(&key).is_none_or(|entry| entry.due.is_none());
         if fresh && self.resolver.entries.len() >= NEIGHBOURS && !self.evict(cx) {
             return self.drop(packet, DropReason::NeighbourPending, ledger);
         }
@@ -126,27 +137,19 @@ impl Host {
         }
     }
 
-    /// A neighbour told its address: packets that waited for it go. `confirmed`: it answered us. `create`: learn it although nobody asked.
-    pub(super) fn learn(
-        &mut self,
-        cx: &Context<'_, '_>,
-        key: Key,
-        mac: Mac,
-        confirmed: bool,
-        create: bool,
-        cause: Cause,
-        ledger: &mut Ledger,
-    ) {
+    /// A neighbour told its address `mac`: packets that waited for it go.
+    pub(super) fn learn(&mut self, cx: &Context<'_, '_>, key: Key, mac: Mac, told: Told, cause: Cause, ledger: &mut Ledger) {
         let (dev, addr) = key;
         let neighbours = &cx.tables.network.neighbours;
         let (state, known) = neighbours.find(cx.guard, dev, addr).map_or((NeighbourState::None, Mac::default()), |n| n.load());
         let unknown = matches!(state, NeighbourState::None | NeighbourState::Failed);
-        if state == NeighbourState::Permanent || unknown && !create || mac.is_group() || mac.is_zero() {
+        if state == NeighbourState::Permanent || unknown && told != Told::ToUs || mac.is_group() || mac.is_zero() {
             return;
         }
         if unknown && self.resolver.entries.len() >= NEIGHBOURS && !self.evict(cx) {
             return;
         }
+        let confirmed = told == Told::InAnswer;
         let stays = !confirmed && state == NeighbourState::Reachable && known == mac;
         if stays {
             return;
