@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rcu::Guard;
-use route::{Address, Flow, IfIndex, Kind, Link, Links, RouteRefs, Settings, TableId};
+use route::{Address, Dst, Flow, IfIndex, Kind, Link, Links, RouteRefs, Settings, TableId};
 use srv6::HmacKeys;
 
 use crate::Tables;
@@ -68,6 +68,37 @@ impl<'a, 'g> Context<'a, 'g> {
         let vrf = self.vrf(near).0;
         let one_link = matches!(addr, IpAddr::V6(addr) if addr.is_link_scoped());
         self.links.iter().any(|link| link.has_addr(addr) && if one_link { link.index == near } else { self.vrf(link.index).0 == vrf })
+    }
+
+    /// The IPv4 address from which `to` is answered in the VRF of `near` (Linux `fib_compute_spec_dst`): that of the route back, else one of `near`.
+    pub(crate) fn answers_from(&self, to: Ipv4Addr, near: IfIndex) -> Option<Ipv4Addr> {
+        if to.octets()[0] != 0 {
+            let back = self.tables.network.v4.lookup(self.guard, &self.own_flow(to, Ipv4Addr::UNSPECIFIED, near), RouteRefs::Noref).dst;
+            if let Some(source) = self.source_by(&back, 0, to) {
+                return Some(source);
+            }
+        }
+        self.links.source4(near, to)
+    }
+
+    /// The IPv4 address of what leaves for `to` by the route `dst` and its way number `place` (Linux `fib_result_prefsrc`).
+    pub(crate) fn source_by(&self, dst: &Dst, place: u16, to: Ipv4Addr) -> Option<Ipv4Addr> {
+        if let Some(IpAddr::V4(preferred)) = dst.src {
+            return Some(preferred);
+        }
+        let hop = dst.hop(place)?;
+        match hop.gateway.as_deref().map(|gateway| gateway.addr()) {
+            Some(IpAddr::V4(gateway)) => self.links.source4(hop.dev, gateway),
+            _ => self.links.source4(hop.dev, to),
+        }
+    }
+
+    /// True when `addr` is an address of the router, outside of VRFs, or that of a group (Linux `inet_addr_type`).
+    pub(crate) fn is_here(&self, addr: Ipv4Addr) -> bool {
+        let flow = self.flow(addr, Ipv4Addr::UNSPECIFIED, IfIndex::LO, IfIndex::LO);
+        let found = self.tables.network.v4.lookup_table(self.guard, TableId::LOCAL, &flow, RouteRefs::Noref);
+        let known = found.is_some_and(|answer| matches!(answer.dst.kind, Kind::Local | Kind::Broadcast | Kind::Multicast));
+        known || addr.octets()[0] == 0 || addr.is_multicast() || addr.is_broadcast()
     }
 
     /// True when `addr` is the subnet-router anycast address of one of the router's subnets.

@@ -178,6 +178,14 @@ pub(crate) fn route4<'g>(
         let error = IcmpError { route: true, ..IcmpError::new(icmp4::UNREACHABLE, code, 0) };
         if forwarding { Verdict::Error(error, reason) } else { Verdict::Drop(reason) }
     };
+    let (passes, stays) = (dst.kind == Kind::Unicast && forwarding, matches!(dst.kind, Kind::Local | Kind::Broadcast));
+    // Linux looks at the options before it performs a route that refuses.
+    if !passes
+        && !stays
+        && let Err(refused) = forward4::options(cx, packet, false)
+    {
+        return refused;
+    }
     match dst.kind {
         Kind::Unicast if !forwarding => return Verdict::Drop(DropReason::ForwardingOff),
         Kind::Unicast => {}
@@ -199,7 +207,7 @@ pub(crate) fn route4<'g>(
         Ok(on_link) => on_link,
         Err(reason) => return Verdict::Drop(reason),
     };
-    if let Err(refused) = forward4::options(cx, packet, hop.dev) {
+    if let Err(refused) = forward4::options(cx, packet, false) {
         return refused;
     }
     match hop.encap {

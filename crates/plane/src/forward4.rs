@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use route::{DropReason, DstRef, IfIndex, RouteRefs};
+use route::{DropReason, DstRef};
 use wire::{icmp4, ipv4};
 
 use crate::context::Context;
@@ -10,37 +10,36 @@ use crate::options4::{self, Here};
 use crate::packet::{Addressed, Packet};
 use crate::verdict::{Forward, IcmpError, Verdict};
 
-/// Checks and fills in the options of a packet that has any, once its route is known.
+/// Checks and fills in the options of a packet that has any, once its route is known; `local`: it is for one of the router's own addresses.
 ///
 /// # Errors
 /// The verdict for a packet that its options stop.
-pub(crate) fn options<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, dev: IfIndex) -> Result<(), Verdict<'g>> {
+pub(crate) fn options<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, local: bool) -> Result<(), Verdict<'g>> {
     let Some(header) = ipv4::Header::read(&packet.buf) else { return Err(Verdict::Drop(DropReason::HeaderTruncated)) };
     if header.header_len() <= ipv4::LEN || packet.options.is_some() {
         return Ok(());
     }
     let (src, dst) = (header.src(), header.dst());
-    let iif = packet.iif;
+    let near = packet.dev;
     let here = Here {
-        address: &|| cx.links.source4(dev, dst).unwrap_or(Ipv4Addr::UNSPECIFIED),
-        is_elsewhere: &|addr| is_elsewhere(cx, addr, src, iif),
-        milliseconds: (packet.time.0 / 1_000_000 % 86_400_000) as u32,
+        address: &|| if local { dst } else { cx.answers_from(src, near).unwrap_or(Ipv4Addr::UNSPECIFIED) },
+        is_elsewhere: &|addr| !cx.is_here(addr),
+        milliseconds: options4::milliseconds_of_day(packet.time),
     };
-    let options = options4::compile(&mut packet.buf, &here).map_err(|bad| {
-        let info = u32::from(bad.pointer) << 24;
-        Verdict::Error(IcmpError::new(icmp4::PARAMETER_PROBLEM, 0, info), DropReason::BadOption)
-    })?;
+    let options = match options4::compile(&mut packet.buf, &here) {
+        Ok(options) => options,
+        Err(bad) => {
+            packet.options = Some(bad.before);
+            let info = u32::from(bad.pointer) << 24;
+            return Err(Verdict::Error(IcmpError::new(icmp4::PARAMETER_PROBLEM, 0, info), DropReason::BadOption));
+        }
+    };
     if options.source_route.is_some() {
         let accepted = cx.settings.all4.accept_source_route && cx.links.get(packet.iif).is_some_and(|link| link.conf4.accept_source_route);
         return Err(Verdict::Drop(if accepted { DropReason::Unsupported } else { DropReason::SourceRouted }));
     }
     packet.options = Some(options);
     Ok(())
-}
-
-fn is_elsewhere(cx: &Context<'_, '_>, addr: Ipv4Addr, src: Ipv4Addr, iif: IfIndex) -> bool {
-    let answer = cx.tables.network.v4.lookup(cx.guard, &cx.flow(addr, src, iif, iif), RouteRefs::Noref);
-    answer.dst.kind == route::Kind::Unicast
 }
 
 /// Decides on a packet whose route is `dst`; `nexthop` is a SID's, to be used when the route has no gateway; `on_link` says that the source is a
@@ -75,7 +74,7 @@ pub(crate) fn decide<'g>(
     header.decrement_ttl();
     let to = IpAddr::V4(nexthop.unwrap_or(header.dst()));
     if let Some(options) = &mut packet.options {
-        let here = cx.links.source4(dev, header.dst()).unwrap_or(Ipv4Addr::UNSPECIFIED);
+        let here = cx.source_by(&dst, place, header.dst()).unwrap_or(Ipv4Addr::UNSPECIFIED);
         options4::forward(&mut packet.buf, options, here);
     }
     let sends = cx.settings.all4.send_redirects || out.conf4.send_redirects;

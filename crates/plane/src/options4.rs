@@ -8,6 +8,7 @@ mod echo;
 
 use std::net::Ipv4Addr;
 
+use port::Time;
 use wire::ipv4;
 
 pub use echo::{Echoed, echo};
@@ -67,18 +68,25 @@ pub struct SourceRoute {
 pub struct Malformed {
     /// Offset of the bad byte from the front of the IPv4 header: the message's pointer.
     pub pointer: u8,
+    /// The good ones before it, which the message carries back.
+    pub before: Options,
 }
 
 /// What the router fills options in with. The functions are asked only when an option wants to know.
 #[derive(Clone, Copy)]
 pub struct Here<'a> {
     /// The address that goes into the option. On receipt the one the source would be answered from, which for a packet to the router itself is
-    /// the packet's destination; in an answer the address of the interface it leaves by.
+    /// the packet's destination; in an answer its own source.
     pub address: &'a dyn Fn() -> Ipv4Addr,
-    /// False of the router's own addresses and of broadcast and multicast ones, for prespecified time stamps (Linux's `RTN_UNICAST`).
+    /// False for the router's own addresses and for broadcast and multicast ones, for prespecified time stamps (Linux's `RTN_UNICAST`).
     pub is_elsewhere: &'a dyn Fn(Ipv4Addr) -> bool,
     /// Time of day: milliseconds since midnight UT.
     pub milliseconds: u32,
+}
+
+/// What a time stamp says at `time`: milliseconds since midnight UT.
+pub fn milliseconds_of_day(time: Time) -> u32 {
+    (time.0 / 1_000_000 % 86_400_000) as u32
 }
 
 /// Checks the options of a received packet, which starts with its IPv4 header, and fills them in. The checksum is left as it was: [`forward`]
@@ -102,9 +110,11 @@ pub fn compile(packet: &mut [u8], here: &Here<'_>) -> Result<Options, Malformed>
                 let place = (ipv4::LEN + at) as u8;
                 let len = bytes.get(at + 1).map_or(0, |&len| usize::from(len));
                 let Some(option) = bytes.get_mut(at..at + len).filter(|option| option.len() >= 2) else {
-                    return Err(Malformed { pointer: place });
+                    return Err(Malformed { pointer: place, before: found });
                 };
-                check::option(option, place, &mut found, here).map_err(|bad| Malformed { pointer: place + bad })?;
+                if let Err(bad) = check::option(option, place, &mut found, here) {
+                    return Err(Malformed { pointer: place + bad, before: found });
+                }
                 at += len;
             }
         }

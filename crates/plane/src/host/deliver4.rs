@@ -15,8 +15,7 @@ use crate::verdict::{IcmpError, Verdict};
 impl Host {
     /// Delivers a packet that a local route led here; `group`: it was sent to a broadcast or multicast address.
     pub(super) fn deliver4(&mut self, cx: &Context<'_, '_>, mut packet: Packet, group: bool, ledger: &mut Ledger) {
-        let dev = packet.dev;
-        if let Err(refused) = forward4::options(cx, &mut packet, dev) {
+        if let Err(refused) = forward4::options(cx, &mut packet, !group) {
             return self.perform(cx, packet, refused, ledger);
         }
         let Some(header) = ipv4::Header::read(&packet.buf) else { return self.drop(packet, DropReason::HeaderTruncated, ledger) };
@@ -45,14 +44,15 @@ impl Host {
     }
 
     fn fragment4(&mut self, cx: &Context<'_, '_>, mut packet: Packet, ledger: &mut Ledger) -> Option<Packet> {
-        let arrival = Arrival { vrf: cx.vrf(packet.dev).0.0, iif: packet.iif.0, now: packet.time.0 };
+        let arrival = Arrival { vrf: cx.vrf(packet.dev).0.0, iif: packet.iif.0, now: packet.time.0, options: packet.options };
         let Outcome { fate, lost, lost_reason } = self.fragments4.input(&packet.buf, arrival, &mut self.pool);
         self.fragments_lost(lost, lost_reason, ledger);
         match fate {
             Fate::Whole => return Some(packet),
-            Fate::Complete { packet: whole, .. } => {
+            Fate::Complete { packet: whole, options, .. } => {
                 ledger.step(&packet, "whole", || format!("the last fragment is here: {} bytes", whole.len()));
                 self.pool.give(std::mem::replace(&mut packet.buf, whole));
+                packet.options = options;
                 return Some(packet);
             }
             Fate::Waiting => {

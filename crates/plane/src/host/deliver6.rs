@@ -185,7 +185,7 @@ impl Host {
     /// A fragment: goes on when it is whole or completes its datagram.
     fn fragment(&mut self, cx: &Context<'_, '_>, mut packet: Packet, cursor: &mut Cursor, ledger: &mut Ledger) -> Option<Packet> {
         let place = FragmentHeader { at: cursor.at, named_at: cursor.named_at, repeated: cursor.fragmented };
-        let arrival = Arrival { vrf: cx.vrf(packet.dev).0.0, iif: packet.iif.0, now: packet.time.0 };
+        let arrival = Arrival { vrf: cx.vrf(packet.dev).0.0, iif: packet.iif.0, now: packet.time.0, options: None };
         let Outcome { fate, lost, lost_reason } = self.fragments6.input(&packet.buf, place, arrival, &mut self.pool);
         self.fragments_lost(lost, lost_reason, ledger);
         cursor.fragmented = true;
@@ -195,7 +195,7 @@ impl Host {
                 cursor.pass(next, 8);
                 return Some(packet);
             }
-            Fate::Complete { packet: whole, at, proto } => {
+            Fate::Complete { packet: whole, at, proto, .. } => {
                 ledger.step(&packet, "whole", || format!("the last fragment is here: {} bytes", whole.len()));
                 self.pool.give(std::mem::replace(&mut packet.buf, whole));
                 (cursor.proto, cursor.at) = (proto, at);

@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use route::{DropReason, IfIndex};
+use route::DropReason;
 use wire::checksum::Sum;
 use wire::{icmp4, ipv4, proto};
-use zerocopy::IntoBytes;
 
 use super::Host;
+use super::answer4::{Head4, carried_back};
 use crate::context::Context;
 use crate::packet::{Addressed, Packet, Version};
 use crate::rate::{Global, Peer};
@@ -41,25 +41,28 @@ impl Host {
             return ledger.step(packet, "icmp", || format!("no ICMP error: no route back to {to}"));
         };
         let inbound = cx.settings.icmp4_errors_use_inbound.then(|| cx.links.source4(packet.iif, to)).flatten();
-        let preferred = way.dst.src.and_then(|src| if let IpAddr::V4(src) = src { Some(src) } else { None });
-        let source = if own { Some(dst) } else { inbound.or(preferred).or_else(|| cx.links.source4(way.dev, nearest(&way, to))) };
+        let source = if own { Some(dst) } else { inbound.or_else(|| cx.source_by(&way.dst, way.place, to)) };
         if !way.is_local() && !self.allow4(cx, error, to, vrf, packet.time.0) {
             ledger.counters.drop(DropReason::RateLimited);
             return ledger.step(packet, "icmp", || "no ICMP error: rate limit".into());
         }
         let source = source.unwrap_or(DUMMY);
-        ledger.step(packet, "icmp", || format!("error type {} code {} from {source} to {to}", error.kind, error.code));
-        let room = LONGEST.min(way.mtu as usize).saturating_sub(ipv4::LEN + icmp4::LEN);
+        let Some(options) = carried_back(cx, packet, source) else {
+            return ledger.step(packet, "icmp", || "no ICMP error: an option has no room for the way back".into());
+        };
+        let head = Head4 { proto: proto::ICMP4, source, to, tos: tos & TOS_BITS | PRECEDENCE, options: &options };
+        let room = LONGEST.min(way.mtu as usize).saturating_sub(head.len() + icmp4::LEN);
         if room <= ipv4::LEN {
-            return;
+            return ledger.step(packet, "icmp", || format!("no ICMP error: an MTU of {} has no room for a quote", way.mtu));
         }
+        ledger.step(packet, "icmp", || format!("error type {} code {} from {source} to {to}", error.kind, error.code));
         let quote = packet.buf.len().min(room);
-        let mut message = self.icmp4_packet(cx, source, to, tos & TOS_BITS | PRECEDENCE, quote);
-        let body = &mut message[ipv4::LEN..];
+        let mut message = self.packet4(cx, &head, icmp4::LEN + quote);
+        let body = &mut message[head.len()..];
         body[..2].copy_from_slice(&[error.kind, error.code]);
         body[4..8].copy_from_slice(&error.info.to_be_bytes());
         body[icmp4::LEN..].copy_from_slice(&packet.buf[..quote]);
-        self.finish4(cx, message, packet, packet.dev, ledger);
+        self.finish4(cx, message, head.len(), packet, ledger);
     }
 
     /// Limits over all and by destination; fragmentation needed is exempt, since path MTU discovery depends on it.
@@ -85,14 +88,17 @@ impl Host {
         if cx.settings.icmp4_echo_ignore_all || group && cx.settings.icmp4_echo_ignore_broadcasts || to.is_unspecified() {
             return self.drop(packet, DropReason::IcmpIgnored, ledger);
         }
-        let source = if group { cx.links.source4(packet.iif, to) } else { Some(dst) };
+        let source = if group { cx.answers_from(to, packet.dev) } else { Some(dst) };
         let (Some(source), Some(body)) = (source, packet.buf.get(at + icmp4::LEN..)) else {
             return self.drop(packet, DropReason::NoSourceAddress, ledger);
         };
-        let mut reply = self.icmp4_packet(cx, source, to, tos, body.len());
-        reply[ipv4::LEN] = icmp4::ECHO_REPLY;
-        reply[ipv4::LEN + 4..].copy_from_slice(&packet.buf[at + 4..]);
-        self.finish4(cx, reply, &packet, packet.dev, ledger);
+        let Some(options) = carried_back(cx, &packet, source) else { return self.drop(packet, DropReason::BadOption, ledger) };
+        let head = Head4 { proto: proto::ICMP4, source, to, tos, options: &options };
+        let mut reply = self.packet4(cx, &head, icmp4::LEN + body.len());
+        let message = &mut reply[head.len()..];
+        message[0] = icmp4::ECHO_REPLY;
+        message[4..].copy_from_slice(&packet.buf[at + 4..]);
+        self.finish4(cx, reply, head.len(), &packet, ledger);
         self.delivered(packet, || format!("echo request answered to {to}"), ledger);
     }
 
@@ -114,29 +120,13 @@ impl Host {
         }
     }
 
-    /// An ICMP packet with a body of `len` zero bytes.
-    fn icmp4_packet(&mut self, cx: &Context<'_, '_>, source: Ipv4Addr, to: Ipv4Addr, tos: u8, len: usize) -> port::Buf {
-        let total = ipv4::LEN + icmp4::LEN + len;
-        let mut buf = self.blank(total);
-        let mut header = ipv4::Header::new(source, to, proto::ICMP4, cx.settings.default_ttl, total.min(65535) as u16);
-        header.tos = tos;
-        buf[..ipv4::LEN].copy_from_slice(header.as_bytes());
-        buf
-    }
-
-    fn finish4(&mut self, cx: &Context<'_, '_>, mut message: port::Buf, packet: &Packet, near: IfIndex, ledger: &mut Ledger) {
-        let body = &mut message[ipv4::LEN..];
+    /// Sends an ICMP message about `packet` that is complete but for checksums and identification.
+    fn finish4(&mut self, cx: &Context<'_, '_>, mut message: port::Buf, at: usize, packet: &Packet, ledger: &mut Ledger) {
+        let body = &mut message[at..];
         let sum = Sum::default().bytes(body).finish();
         body[2..4].copy_from_slice(&sum.to_be_bytes());
+        let near = packet.dev;
         self.originate4(cx, Packet::new(Version::V4, message, packet.time, packet.number, near), near, ledger);
-    }
-}
-
-/// The first hop on the way to `to`.
-fn nearest(way: &super::originate::Way<'_>, to: Ipv4Addr) -> Ipv4Addr {
-    match way.gateway().map(|gateway| gateway.addr()) {
-        Some(IpAddr::V4(gateway)) => gateway,
-        _ => to,
     }
 }
 

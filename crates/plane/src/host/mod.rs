@@ -3,6 +3,7 @@
 //! Deciding only reads; everything with a memory is here: neighbours being asked for, fragments being collected, rate limits. Packets come in the order
 //! in which their frames came, so that the outcome does not depend on how they were batched.
 
+mod answer4;
 mod arp;
 mod deliver4;
 mod deliver6;
@@ -150,7 +151,8 @@ impl Host {
         while let Some(expired) = self.fragments4.expire(now.0, &mut self.pool) {
             self.fragments_lost(expired.fragments, DropReason::FragmentTimeout, ledger);
             let Some(first) = expired.first else { continue };
-            let packet = expired_packet(Version::V4, first, now, expired.iif, expired.vrf);
+            let mut packet = expired_packet(Version::V4, first, now, expired.iif, expired.vrf);
+            packet.options = expired.options;
             let error = crate::verdict::IcmpError::new(wire::icmp4::TIME_EXCEEDED, 1, 0);
             self.error4(cx, &packet, error, ledger);
         }

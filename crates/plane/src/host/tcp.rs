@@ -8,6 +8,7 @@ use wire::{ipv4, ipv6, proto};
 use zerocopy::IntoBytes;
 
 use super::Host;
+use super::answer4::{Head4, carried_back};
 use crate::context::Context;
 use crate::flow_hash;
 use crate::packet::{Addressed, Packet, Version};
@@ -32,13 +33,15 @@ impl Host {
         let Some(mut reset) = reset(segment).filter(|_| valid && packet.addressed == Addressed::Host) else {
             return self.drop(packet, if valid { DropReason::NoListener } else { DropReason::BadUpperChecksum }, ledger);
         };
+        let Some(options) = carried_back(cx, &packet, dst) else { return self.drop(packet, DropReason::BadOption, ledger) };
         let sum = Sum::pseudo4(dst, src, proto::TCP, HEADER).bytes(&reset).finish();
         reset[16..18].copy_from_slice(&sum.to_be_bytes());
-        let mut header = ipv4::Header::new(dst, src, proto::TCP, cx.settings.default_ttl, (ipv4::LEN + HEADER) as u16);
-        header.set_flags_offset(ipv4::DF);
-        let mut buf = self.pool.take(ipv4::LEN + HEADER);
-        buf.append(header.as_bytes());
-        buf.append(&reset);
+        let head = Head4 { proto: proto::TCP, source: dst, to: src, tos: 0, options: &options };
+        let mut buf = self.packet4(cx, &head, HEADER);
+        buf[head.len()..].copy_from_slice(&reset);
+        if let Some(header) = ipv4::Header::read_mut(&mut buf) {
+            header.set_flags_offset(ipv4::DF);
+        }
         self.originate4(cx, Packet::new(Version::V4, buf, packet.time, packet.number, packet.dev), packet.dev, ledger);
         self.delivered(packet, || "TCP segment answered by a reset".into(), ledger);
     }

@@ -29,8 +29,8 @@ impl Deref for Echoed {
 }
 
 /// The options that an ICMP answer to `packet` carries back (RFC 1122 §3.2.2.6): record route, time stamp and CIPSO, the first two filled in
-/// once more with the address and the time the answer leaves with. `options` is what [`compile`](super::compile) found in it. A source route is not reversed: a
-/// packet with one is refused. Linux's `__ip_options_echo` and `ip_options_build`.
+/// once more with the source and the time of the answer. `options` is what [`compile`](super::compile) found in it. A source route is not
+/// reversed: a packet with one is refused. Linux's `__ip_options_echo` and `ip_options_build`.
 ///
 /// None when an option has room for less than it wants, and then there is no answer at all.
 pub fn echo(packet: &[u8], options: &Options, here: &Here<'_>) -> Option<Echoed> {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use port::{Buf, Pool};
 
+use crate::options4::Options;
+
 /// Bytes charged for a datagram and for each fragment on top of their content, for what keeps them.
 const DATAGRAM_COST: usize = 512;
 const PIECE_COST: usize = 128;
@@ -27,6 +29,8 @@ pub(super) struct Fragment<'a> {
     pub iif: u32,
     /// Offset of the byte in `header` that names the fragment header as next header (IPv6).
     pub named_at: usize,
+    /// What was found in `header` (IPv4).
+    pub options: Option<Options>,
 }
 
 /// Why a fragment was not taken.
@@ -66,6 +70,8 @@ pub(super) struct Datagram {
     /// One bit for each value of the ECN field met.
     ecn: u8,
     iif: u32,
+    /// Options of the fragment with offset 0 (IPv4).
+    pub options: Option<Options>,
     /// Number of the latest fragment among all of its source's (IPv4).
     pub ticket: u32,
 }
@@ -97,6 +103,7 @@ impl Datagram {
         if fragment.offset == 0 {
             self.header = Some(fragment.header.into());
             self.named_at = fragment.named_at;
+            self.options = fragment.options;
         }
         Ok(())
     }
@@ -200,7 +207,7 @@ mod tests {
 
     fn piece(offset: usize, len: usize, more: bool) -> Fragment<'static> {
         const BYTES: [u8; 256] = [7; 256];
-        Fragment { header: &[0; 20], payload: &BYTES[..len], offset, more, df: false, ecn: 0, iif: 3, named_at: 0 }
+        Fragment { header: &[0; 20], payload: &BYTES[..len], offset, more, df: false, ecn: 0, iif: 3, named_at: 0, options: None }
     }
 
     #[test]

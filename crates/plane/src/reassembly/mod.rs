@@ -17,6 +17,7 @@ pub(crate) mod golden;
 use port::{Buf, Pool};
 use route::DropReason;
 
+use crate::options4::Options;
 use datagram::Datagram;
 pub use v4::Reassembler4;
 pub use v6::{FragmentHeader, Reassembler6};
@@ -30,6 +31,8 @@ pub struct Arrival {
     pub iif: u32,
     /// Now, nanoseconds.
     pub now: u64,
+    /// Its IPv4 options, if it has any: those of the first fragment are the whole's.
+    pub options: Option<Options>,
 }
 
 /// What became of a fragment, and of those that had waited for it.
@@ -58,6 +61,8 @@ pub enum Fate {
         at: usize,
         /// Protocol of what begins there.
         proto: u8,
+        /// The first fragment's IPv4 options.
+        options: Option<Options>,
     },
     /// It was dropped without a word to anyone.
     Dropped(DropReason),
@@ -75,6 +80,8 @@ pub enum Fate {
 pub struct Expired {
     /// The first fragment as it came, if it did: its source gets a time exceeded of code 1 that quotes it.
     pub first: Option<Buf>,
+    /// Its IPv4 options.
+    pub options: Option<Options>,
     /// How many fragments had come.
     pub fragments: usize,
     /// VRF they came in by, as in [`Arrival`].
@@ -95,6 +102,6 @@ impl Outcome {
 
 impl Expired {
     fn new(vrf: u32, datagram: &Datagram, pool: &mut Pool) -> Expired {
-        Expired { first: datagram.first(pool), fragments: datagram.fragments(), vrf, iif: datagram.iif() }
+        Expired { first: datagram.first(pool), options: datagram.options, fragments: datagram.fragments(), vrf, iif: datagram.iif() }
     }
 }

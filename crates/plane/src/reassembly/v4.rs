@@ -75,6 +75,7 @@ impl Reassembler4 {
             ecn: header.tos & 3,
             iif: arrival.iif,
             named_at: 0,
+            options: arrival.options,
         };
         let source = Source { vrf: arrival.vrf, src: header.src() };
         let key = Key { source, dst: header.dst(), id: header.id(), proto: header.proto };
@@ -140,7 +141,7 @@ fn join(datagram: &Datagram, pool: &mut Pool) -> Outcome {
         proto = header.proto;
     }
     ipv4::fill_checksum(&mut packet);
-    Outcome::new(Fate::Complete { packet, at: header_len, proto })
+    Outcome::new(Fate::Complete { packet, at: header_len, proto, options: datagram.options })
 }
 
 #[cfg(test)]
@@ -153,7 +154,7 @@ mod tests {
 
     const FROM: Ipv4Addr = Ipv4Addr::new(10, 81, 2, 33);
     const TO: Ipv4Addr = Ipv4Addr::new(172, 29, 7, 91);
-    const ARRIVAL: Arrival = Arrival { vrf: 0, iif: 2, now: 0 };
+    const ARRIVAL: Arrival = Arrival { vrf: 0, iif: 2, now: 0, options: None };
     const PAYLOAD: [u8; 64] = *b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-";
 
     fn input(fragments: &mut Reassembler4, packet: &[u8]) -> Outcome {
@@ -247,7 +248,7 @@ mod tests {
         let mut fragments = Reassembler4::default();
         let (first, other) = (fragment(7, 0, 32), fragment(8, 32, 64));
         input(&mut fragments, &first);
-        fragments.input(&fragment(7, 40, 48), Arrival { vrf: 0, iif: 5, now: LIFETIME - 1 }, &mut Pool::default());
+        fragments.input(&fragment(7, 40, 48), Arrival { iif: 5, now: LIFETIME - 1, ..ARRIVAL }, &mut Pool::default());
         input(&mut fragments, &other);
         let mut pool = Pool::default();
         assert_eq!(fragments.next_deadline(), Some(LIFETIME));

@@ -79,6 +79,7 @@ impl Reassembler6 {
             ecn: header.traffic_class() & 3,
             iif: arrival.iif,
             named_at: place.named_at,
+            options: None,
         };
         let link = if header.dst().is_multicast() || header.dst().is_unicast_link_local() { arrival.iif } else { 0 };
         let key = Key { vrf: arrival.vrf, link, src: header.src(), dst: header.dst(), id: piece.id.get() };
@@ -143,7 +144,7 @@ fn join(datagram: &Datagram, pool: &mut Pool) -> Outcome {
     if let Some(named) = packet.get_mut(datagram.named_at()) {
         *named = piece.next_header;
     }
-    Outcome::new(Fate::Complete { packet, at, proto: piece.next_header })
+    Outcome::new(Fate::Complete { packet, at, proto: piece.next_header, options: None })
 }
 
 #[cfg(test)]
@@ -155,7 +156,7 @@ mod tests {
 
     const FROM: Ipv6Addr = Ipv6Addr::new(0xfd09, 1, 2, 3, 4, 5, 6, 9);
     const TO: Ipv6Addr = Ipv6Addr::new(0xfd00, 11, 12, 13, 14, 15, 16, 17);
-    const ARRIVAL: Arrival = Arrival { vrf: 0, iif: 2, now: 0 };
+    const ARRIVAL: Arrival = Arrival { vrf: 0, iif: 2, now: 0, options: None };
     const PAYLOAD: [u8; 64] = *b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-";
 
     /// Walks `packet` as the router does: hop-by-hop options, then fragment headers as long as the packet goes on behind them. The fate of the
