@@ -1,10 +1,12 @@
 //! Packet buffers, and ports that receive and send them: frames in memory, captures, and wrappers that record or spoil what passes through another
 //! port.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod buf;
 pub mod capture;
 mod fault;
+#[cfg(target_os = "linux")]
+pub mod live;
 mod memory;
 mod port;
 mod record;
