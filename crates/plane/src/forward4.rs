@@ -42,6 +42,14 @@ pub(crate) fn options<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, local: bool
     Ok(())
 }
 
+/// Fills the options in for the way out, after a redirect has quoted them as they came.
+pub(crate) fn leave(cx: &Context<'_, '_>, packet: &mut Packet, forward: &Forward<'_>) {
+    let Some(options) = &mut packet.options else { return };
+    let Some(dst) = ipv4::Header::read(&packet.buf).map(ipv4::Header::dst) else { return };
+    let out = cx.source_by(&forward.dst, forward.hop, dst).unwrap_or(Ipv4Addr::UNSPECIFIED);
+    options4::forward(&mut packet.buf, options, out);
+}
+
 /// Decides on a packet whose route is `dst`; `nexthop` is a SID's, to be used when the route has no gateway; `on_link` says that the source is a
 /// neighbour. Takes the hop off.
 pub(crate) fn decide<'g>(
@@ -73,10 +81,6 @@ pub(crate) fn decide<'g>(
     }
     header.decrement_ttl();
     let to = IpAddr::V4(nexthop.unwrap_or(header.dst()));
-    if let Some(options) = &mut packet.options {
-        let here = cx.source_by(&dst, place, header.dst()).unwrap_or(Ipv4Addr::UNSPECIFIED);
-        options4::forward(&mut packet.buf, options, here);
-    }
     let sends = cx.settings.all4.send_redirects || out.conf4.send_redirects;
     let redirect = packet.dev == dev && on_link && sends && (gateway || nexthop.is_none());
     Verdict::Forward(Forward { dst, dev, to, hop: place, mtu, redirect })

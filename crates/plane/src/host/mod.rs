@@ -19,12 +19,12 @@ use port::{Buf, Pool, Time};
 use route::{DropReason, IfIndex};
 
 use crate::context::Context;
-use crate::decide;
 use crate::packet::{Packet, Version};
 use crate::rate::{Global, Peers};
 use crate::reassembly::{Reassembler4, Reassembler6};
 use crate::trace::Ledger;
 use crate::verdict::Verdict;
+use crate::{decide, forward4};
 use resolver::Resolver;
 
 /// A frame to be sent.
@@ -94,6 +94,7 @@ impl Host {
                 if forward.redirect {
                     self.redirect(cx, &packet, &forward, ledger);
                 }
+                forward4::leave(cx, &mut packet, &forward);
                 self.forward(cx, packet, forward, ledger);
             }
             Verdict::Frame(port) => self.frame(cx, packet, port, ledger),

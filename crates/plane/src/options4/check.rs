@@ -31,8 +31,9 @@ pub(super) fn option(option: &mut [u8], place: u8, found: &mut Options, here: &H
         }
         CIPSO => {
             unique(found.cipso)?;
-            check_cipso(option)?;
+            // Known from here on: an answer carries back even a bad one.
             found.cipso = Some(place);
+            check_cipso(option)?;
         }
         // Anything else goes its way unread.
         _ => {}
