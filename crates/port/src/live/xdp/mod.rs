@@ -1,8 +1,13 @@
-//! The program that runs in the kernel for each received frame, and how it gets there: instructions are put together ([`Asm`]), loaded and
-//! attached ([`bpf`]). [`filter`] is the program.
+//! The program that runs in the kernel for each received frame, and how it gets there: instructions are put together ([`Asm`]), loaded
+//! ([`Program`], [`Map`]) and attached to a device ([`Attachment`]). [`Filter`] is the program that noref uses.
 
 mod asm;
+#[allow(unsafe_code, reason = "system calls")]
+mod bpf;
+mod filter;
 mod insn;
 
 pub use asm::{Asm, AsmError, Label};
+pub use bpf::{Attach, Attachment, BpfError, Map, MapKind, Program};
+pub use filter::Filter;
 pub use insn::{Alu, Base, Cond, Frame, Helper, Insn, Operand, Reg, Size};
