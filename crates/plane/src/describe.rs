@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use wire::ext::{self, Target};
-use wire::{EtherType, arp, ipv4, ipv6, proto, srh};
+use wire::{EtherType, arp, icmp4, icmp6, ipv4, ipv6, proto, srh};
 
 /// What an Ethernet frame carries.
 pub(crate) fn payload(ethertype: EtherType, bytes: &[u8]) -> String {
@@ -36,7 +36,7 @@ pub(crate) fn ip6(bytes: &[u8]) -> String {
     if let Ok(found) = ext::find(bytes, Target::Proto(proto::ROUTING))
         && let Some(routing) = bytes.get(found.offset..).and_then(srh::Header::read)
     {
-        let _ = write!(text, ", routing header type {} with {} segments left", routing.routing_type, routing.segments_left);
+        let _ = write!(text, ", routing header type {}, segments left {}", routing.routing_type, routing.segments_left);
     }
     match ext::find(bytes, Target::Upper) {
         Ok(found) if found.fragment_offset != 0 => drop(write!(text, ", fragment at {}", found.fragment_offset)),
@@ -59,4 +59,41 @@ pub(crate) fn protocol(number: u8) -> String {
         proto::ETHERNET => "Ethernet inside".into(),
         other => format!("protocol {other}"),
     }
+}
+
+/// An ICMP error by name.
+pub(crate) fn error4(kind: u8, code: u8) -> String {
+    use icmp4::unreachable as u;
+    let name = match (kind, code) {
+        (icmp4::UNREACHABLE, u::NET) => "network unreachable",
+        (icmp4::UNREACHABLE, u::HOST) => "host unreachable",
+        (icmp4::UNREACHABLE, u::PROTOCOL) => "protocol unreachable",
+        (icmp4::UNREACHABLE, u::PORT) => "port unreachable",
+        (icmp4::UNREACHABLE, u::FRAGMENTATION_NEEDED) => "fragmentation needed",
+        (icmp4::UNREACHABLE, u::PROHIBITED) => "administratively prohibited",
+        (icmp4::TIME_EXCEEDED, 0) => "time to live exceeded",
+        (icmp4::TIME_EXCEEDED, _) => "reassembly time exceeded",
+        (icmp4::PARAMETER_PROBLEM, _) => "parameter problem",
+        (icmp4::REDIRECT, _) => "redirect",
+        _ => "error",
+    };
+    format!("ICMP {name} (type {kind} code {code})")
+}
+
+/// An ICMPv6 error by name.
+pub(crate) fn error6(kind: u8, code: u8) -> String {
+    use icmp6::unreachable as u;
+    let name = match (kind, code) {
+        (icmp6::UNREACHABLE, u::NO_ROUTE) => "no route to destination",
+        (icmp6::UNREACHABLE, u::PROHIBITED) => "administratively prohibited",
+        (icmp6::UNREACHABLE, u::BEYOND_SCOPE) => "beyond scope of source address",
+        (icmp6::UNREACHABLE, u::ADDRESS) => "address unreachable",
+        (icmp6::UNREACHABLE, u::PORT) => "port unreachable",
+        (icmp6::TOO_BIG, _) => "packet too big",
+        (icmp6::TIME_EXCEEDED, icmp6::time_exceeded::HOP_LIMIT) => "hop limit exceeded",
+        (icmp6::TIME_EXCEEDED, _) => "reassembly time exceeded",
+        (icmp6::PARAMETER_PROBLEM, _) => "parameter problem",
+        _ => "error",
+    };
+    format!("ICMPv6 {name} (type {kind} code {code})")
 }

@@ -55,7 +55,7 @@ impl Host {
         if room <= ipv4::LEN {
             return ledger.step(packet, "icmp", || format!("no ICMP error: an MTU of {} has no room for a quote", way.mtu));
         }
-        ledger.step(packet, "icmp", || format!("error type {} code {} from {source} to {to}", error.kind, error.code));
+        ledger.step(packet, "icmp", || format!("{} from {source} to {to}", crate::describe::error4(error.kind, error.code)));
         let quote = packet.buf.len().min(room);
         let mut message = self.packet4(cx, &head, icmp4::LEN + quote);
         let body = &mut message[head.len()..];

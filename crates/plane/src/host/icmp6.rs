@@ -40,7 +40,7 @@ impl Host {
             ledger.counters.drop(DropReason::RateLimited);
             return ledger.step(packet, "icmp", || "no ICMPv6 error: rate limit".into());
         }
-        ledger.step(packet, "icmp", || format!("error type {} code {} from {source} to {to}", error.kind, error.code));
+        ledger.step(packet, "icmp", || format!("{} from {source} to {to}", crate::describe::error6(error.kind, error.code)));
         let quote = packet.buf.len().min(QUOTE);
         let mut message = icmp6_packet(self, source, to, quote);
         message[ipv6::LEN..ipv6::LEN + 2].copy_from_slice(&[error.kind, error.code]);
