@@ -38,6 +38,7 @@ where
     group.sample_size(20).throughput(Throughput::Elements(ADDRESSES as u64));
     group.bench_function("batch", |b| {
         b.iter(|| {
+            out.fill(0);
             for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
                 reader.burst(|guard| ours.lookup_batch(guard, keys, out));
             }

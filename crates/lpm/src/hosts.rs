@@ -55,17 +55,16 @@ impl Hosts {
         }
     }
 
-    /// Overwrites in `out` the values of those `keys` that are there.
-    pub(crate) fn lookup_batch<K: Key>(&self, keys: &[K], out: &mut [u32]) {
-        if self.first_halves == 0 {
-            return;
-        }
+    /// Fills in those places of `out` that are 0 and whose key is there. Returns how many are 0 still.
+    pub(crate) fn lookup_batch<K: Key>(&self, keys: &[K], out: &mut [u32]) -> usize {
+        let mut open = 0;
         for (key, out) in keys.iter().zip(out) {
-            let value = self.lookup(key.halves());
-            if value != 0 {
-                *out = value;
+            if *out == 0 {
+                *out = self.lookup(key.halves());
+                open += usize::from(*out == 0);
             }
         }
+        open
     }
 
     /// The slot of a key with its value, or the empty one where it would be.

@@ -223,9 +223,28 @@ fn an_empty_table_is_small_and_misses() {
     let table = Lpm::<u128>::new(&domain);
     assert!(table.memory() < 1024, "{} bytes", table.memory());
     assert_eq!(domain.reader().burst(|guard| table.lookup(guard, 1)), 0);
-    let mut out = [7; 3];
-    domain.reader().burst(|guard| table.lookup_batch(guard, &[1, 2, 3], &mut out));
+    let mut out = [0; 3];
+    assert_eq!(domain.reader().burst(|guard| table.lookup_batch(guard, &[1, 2, 3], &mut out)), 3);
     assert_eq!(out, [0; 3]);
+}
+
+#[test]
+fn what_an_earlier_table_has_answered_stays() {
+    let domain = Domain::new();
+    let table = Lpm::<u128>::new(&domain);
+    let net = 0x2001_0db8_u128 << 96;
+    table.insert(Prefix::new(net, 32).expect("net"), 5);
+    table.insert(Prefix::host(net + 1), 6);
+    let keys = [net + 1, net + 1, net + 2, net + 2, 1, 1];
+    for earlier in [9, u32::MAX >> 1] {
+        let mut out = [0, earlier, 0, earlier, 0, earlier];
+        assert_eq!(domain.reader().burst(|guard| table.lookup_batch(guard, &keys, &mut out)), 1);
+        assert_eq!(out, [6, earlier, 5, earlier, 0, earlier]);
+    }
+    table.insert(Prefix::new(0, 0).expect("default"), 7);
+    let mut out = [0, 9, 0, 9, 0, 9];
+    assert_eq!(domain.reader().burst(|guard| table.lookup_batch(guard, &keys, &mut out)), 0);
+    assert_eq!(out, [6, 9, 5, 9, 7, 9]);
 }
 
 #[test]

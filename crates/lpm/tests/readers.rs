@@ -39,6 +39,7 @@ fn answers_are_old_or_new<K: RandomKey>(len: u8, longer: [u8; 4]) {
                 while !done.load(Ordering::Relaxed) {
                     let numbers: Vec<usize> = (0..64).map(|_| random.below(nets.len())).collect();
                     let keys: Vec<K> = numbers.iter().map(|&n| K::within(nets[n], &mut random)).collect();
+                    answers.fill(0);
                     reader.burst(|guard| table.lookup_batch(guard, &keys, &mut answers));
                     let singles = reader.burst(|guard| keys.iter().map(|&k| table.lookup(guard, k)).collect::<Vec<_>>());
                     for (number, answer) in numbers.iter().zip(answers).chain(numbers.iter().zip(singles)) {

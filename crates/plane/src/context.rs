@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rcu::Guard;
 use route::{Address, Dst, Flow, IfIndex, Kind, Link, Links, RouteRefs, Settings, TableId};
-use srv6::HmacKeys;
+use srv6::{Env, FlowLabel};
 
-use crate::Tables;
+use crate::{Tables, flow_hash};
 
 /// Everything that deciding about a packet reads, borrowed for a burst.
 #[derive(Clone, Copy)]
@@ -15,7 +15,8 @@ pub(crate) struct Context<'a, 'g> {
     pub(crate) tables: &'a Tables,
     pub(crate) links: &'g Links,
     pub(crate) settings: &'g Settings,
-    pub(crate) hmac_keys: &'g HmacKeys,
+    /// What behaviours and headends may know, but for the packet's part in it.
+    pub(crate) env: Env<'g>,
     pub(crate) refs: RouteRefs,
     /// IPv4 lookups outside of VRFs depend on the destination alone.
     pub(crate) plain4: bool,
@@ -25,12 +26,20 @@ pub(crate) struct Context<'a, 'g> {
 
 impl<'a, 'g> Context<'a, 'g> {
     pub(crate) fn new(tables: &'a Tables, guard: &'a Guard<'g>, refs: RouteRefs) -> Context<'a, 'g> {
+        let settings = tables.network.settings.load(guard);
         Context {
             guard,
             tables,
             links: tables.network.links.load(guard),
-            settings: tables.network.settings.load(guard),
-            hmac_keys: tables.hmac_keys.load(guard),
+            settings,
+            env: Env {
+                hmac_keys: tables.hmac_keys.load(guard),
+                require_hmac: 0,
+                flow_label: FlowLabel::from_sysctl(settings.seg6_flowlabel.into()),
+                flow_hash: flow_hash::label,
+                tunsrc: settings.seg6_tunsrc,
+                l2_len: 0,
+            },
             refs,
             plain4: tables.network.v4.is_plain(guard),
             plain6: tables.network.v6.is_plain(guard),

@@ -12,9 +12,16 @@ pub struct PacketCount {
 }
 
 impl PacketCount {
+    #[inline]
     pub(crate) fn add(&mut self, bytes: usize) {
         self.packets += 1;
         self.bytes += bytes as u64;
+    }
+
+    /// Adds what was counted apart.
+    pub(crate) fn merge(&mut self, other: PacketCount) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
     }
 }
 

@@ -7,18 +7,19 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use port::Buf;
-use route::{Address, Answer, Dst, Encap, IfIndex, Kind, Leaf, Link, LinkKind, NeighbourState, Nexthop, Scratch};
+use route::{Address, Answer, Dst, DstRef, Encap, IfIndex, Kind, Link, LinkKind, NeighbourState, Nexthop, PolicyId};
 use srv6::{Inner, Lookup4, Lookup6, Next};
 use wire::checksum::Sum;
 use wire::{EtherType, Mac, eth, ipv4, ipv6, proto};
 use zerocopy::IntoBytes;
 
 use crate::context::Context;
+use crate::counters::PacketCount;
 use crate::ip4_input::{Addresses, check_addresses};
 use crate::packet::{MAX_LOOKUPS, Packet, Version};
 use crate::trace::Ledger;
 use crate::verdict::Verdict;
-use crate::{decide, forward6, seg6, source4};
+use crate::{decide, seg6, source4};
 
 /// A packet whose next lookup depends on one address only.
 #[derive(Clone, Copy)]
@@ -29,33 +30,54 @@ struct Asking {
     nexthop: bool,
 }
 
-/// What comes next for a packet on the short way.
-enum Step<'g> {
-    /// The Ethernet header is on.
-    Out,
-    /// Look this up.
-    Ask6(u128, bool),
-    /// Look this up.
-    Ask4(u32, bool),
-    /// The general way, from here.
-    General(Verdict<'g>),
+/// A port's part in deciding which frames are plain, worked out once for frames that follow each other.
+pub(crate) struct Ingress {
+    pub(crate) port: usize,
+    pub(crate) index: IfIndex,
+    pub(crate) received: PacketCount,
+    mac: Mac,
+    /// IPv6 packets may be plain.
+    plain6: bool,
+    /// IPv4 packets may be plain.
+    plain4: bool,
+}
+
+impl Ingress {
+    pub(crate) fn new(cx: &Context<'_, '_>, port: usize, ledger: &Ledger) -> Ingress {
+        let mut ingress =
+            Ingress { port, index: IfIndex(0), received: PacketCount::default(), mac: Mac::default(), plain6: false, plain4: false };
+        if let Some(link) = cx.links.of_port(port) {
+            let plain = link.up && link.vrf_table.is_none() && !ledger.is_tracing();
+            ingress.index = link.index;
+            ingress.mac = link.mac;
+            ingress.plain6 = plain && cx.plain6 && link.has_ipv6();
+            ingress.plain4 = plain && cx.plain4 && !link.addrs4.is_empty();
+        }
+        ingress
+    }
+
+    /// Counts the frames.
+    pub(crate) fn leave(self, ledger: &mut Ledger) {
+        ledger.counters.link_mut(self.index).received.merge(self.received);
+    }
 }
 
 /// The packets under way of one family.
 struct Lane<A: Address> {
     asking: Vec<Asking>,
     keys: Vec<A::Key>,
-    leaves: Vec<Leaf>,
-    scratch: Scratch<A>,
+    /// The numbers of the routes found.
+    routes: Vec<u32>,
 }
 
 impl<A: Address> Default for Lane<A> {
     fn default() -> Lane<A> {
-        Lane { asking: Vec::new(), keys: Vec::new(), leaves: Vec::new(), scratch: Scratch::default() }
+        Lane { asking: Vec::new(), keys: Vec::new(), routes: Vec::new() }
     }
 }
 
 impl<A: Address> Lane<A> {
+    #[inline]
     fn push(&mut self, place: u32, nexthop: bool, key: A::Key) {
         self.asking.push(Asking { place, nexthop });
         self.keys.push(key);
@@ -65,37 +87,49 @@ impl<A: Address> Lane<A> {
         self.asking.clear();
         self.keys.clear();
     }
+
+    /// Those that ask, each with its key and the route found for it.
+    fn answers(&self) -> impl Iterator<Item = (Asking, A::Key, u32)> {
+        let with_keys = self.asking.iter().zip(&self.keys);
+        with_keys.zip(&self.routes).map(|((&asking, &key), &route)| (asking, key, route))
+    }
 }
 
-/// Working memory of the short way, kept from burst to burst: for each family the lane being answered and the one being filled.
+/// Lookups to be made together: a lane for each family.
+#[derive(Default)]
+struct Lanes {
+    v6: Lane<Ipv6Addr>,
+    v4: Lane<Ipv4Addr>,
+}
+
+/// Working memory of the short way, kept from burst to burst: the lookups being answered and those to be made next.
 #[derive(Default)]
 pub(crate) struct Fast {
-    now6: Lane<Ipv6Addr>,
-    next6: Lane<Ipv6Addr>,
-    now4: Lane<Ipv4Addr>,
-    next4: Lane<Ipv4Addr>,
+    now: Lanes,
+    next: Lanes,
 }
 
 impl Fast {
     /// Takes the frame at `place` on if it is plain. False, and nothing done, if it is not.
     #[inline]
-    pub(crate) fn enter(&mut self, cx: &Context<'_, '_>, link: &Link, place: u32, packet: &mut Packet) -> bool {
+    pub(crate) fn enter(&mut self, ingress: &Ingress, place: u32, packet: &mut Packet) -> bool {
         let Some(header) = eth::Header::read(&packet.buf) else { return false };
-        if header.dst != link.mac || !link.up || link.vrf_table.is_some() {
+        if header.dst != ingress.mac {
             return false;
         }
         match header.ethertype() {
-            EtherType::IPV6 if cx.plain6 && link.has_ipv6() => match enter6(&mut packet.buf) {
-                Some(key) => self.next6.push(place, false, key),
-                None => return false,
-            },
-            EtherType::IPV4 if cx.plain4 && !link.addrs4.is_empty() => match enter4(&mut packet.buf) {
-                Some(key) => self.next4.push(place, false, key),
-                None => return false,
-            },
+            EtherType::IPV6 if ingress.plain6 => {
+                let Some(key) = enter6(&mut packet.buf) else { return false };
+                packet.version = Version::V6;
+                self.next.v6.push(place, false, key);
+            }
+            EtherType::IPV4 if ingress.plain4 => {
+                let Some(key) = enter4(&mut packet.buf) else { return false };
+                packet.version = Version::V4;
+                self.next.v4.push(place, false, key);
+            }
             _ => return false,
         }
-        packet.version = if header_is_4(&packet.buf) { Version::V4 } else { Version::V6 };
         packet.l2_len = eth::LEN as u8;
         packet.lookups = 1;
         true
@@ -103,39 +137,27 @@ impl Fast {
 
     /// Takes all packets that entered to their end, or to where the general way takes over: then its verdict stands in `verdicts`.
     pub(crate) fn run<'g>(&mut self, cx: &Context<'_, 'g>, burst: &mut [Packet], verdicts: &mut [Verdict<'g>], ledger: &mut Ledger) {
-        while !(self.next6.asking.is_empty() && self.next4.asking.is_empty()) {
-            std::mem::swap(&mut self.now6, &mut self.next6);
-            std::mem::swap(&mut self.now4, &mut self.next4);
-            self.next6.clear();
-            self.next4.clear();
-            let Fast { now6, now4, next6, next4 } = self;
-            let network = &cx.tables.network;
-            network.v6.lookup_batch(cx.guard, &now6.keys, &mut now6.scratch, &mut now6.leaves);
-            for ((asking, &key), &leaf) in now6.asking.iter().zip(&now6.keys).zip(&now6.leaves) {
-                let (packet, verdict) = (&mut burst[asking.place as usize], &mut verdicts[asking.place as usize]);
-                let nexthop = asking.nexthop.then(|| Ipv6Addr::from_key(key));
-                let lookup = Lookup6 { nexthop, local: packet.may_be_local, ..Lookup6::default() };
-                let answer = network.v6.answer(cx.guard, leaf, cx.refs, || decide::flow6(cx, packet, &lookup));
-                sort(step6(cx, packet, &lookup, answer, ledger), asking.place, verdict, next6, next4);
+        let network = &cx.tables.network;
+        while !(self.next.v6.asking.is_empty() && self.next.v4.asking.is_empty()) {
+            std::mem::swap(&mut self.now, &mut self.next);
+            let Fast { now, next } = self;
+            next.v6.clear();
+            next.v4.clear();
+            network.v6.lookup_batch(cx.guard, &now.v6.keys, cx.refs, &mut now.v6.routes);
+            for (asking, key, route) in now.v6.answers() {
+                let place = asking.place as usize;
+                if let Err(verdict) = step6(cx, &mut burst[place], asking, key, route, next, ledger) {
+                    verdicts[place] = verdict;
+                }
             }
-            network.v4.lookup_batch(cx.guard, &now4.keys, &mut now4.scratch, &mut now4.leaves);
-            for ((asking, &key), &leaf) in now4.asking.iter().zip(&now4.keys).zip(&now4.leaves) {
-                let (packet, verdict) = (&mut burst[asking.place as usize], &mut verdicts[asking.place as usize]);
-                let lookup = Lookup4 { nexthop: asking.nexthop.then(|| Ipv4Addr::from_key(key)), ..Lookup4::default() };
-                let answer = network.v4.answer(cx.guard, leaf, cx.refs, || decide::flow4(cx, packet, &lookup));
-                sort(step4(cx, packet, &lookup, answer, ledger), asking.place, verdict, next6, next4);
+            network.v4.lookup_batch(cx.guard, &now.v4.keys, cx.refs, &mut now.v4.routes);
+            for (asking, key, route) in now.v4.answers() {
+                let place = asking.place as usize;
+                if let Err(verdict) = step4(cx, &mut burst[place], asking, key, route, next, ledger) {
+                    verdicts[place] = verdict;
+                }
             }
         }
-    }
-}
-
-#[inline]
-fn sort<'g>(step: Step<'g>, place: u32, verdict: &mut Verdict<'g>, next6: &mut Lane<Ipv6Addr>, next4: &mut Lane<Ipv4Addr>) {
-    match step {
-        Step::Out => {}
-        Step::Ask6(key, nexthop) => next6.push(place, nexthop, key),
-        Step::Ask4(key, nexthop) => next4.push(place, nexthop, key),
-        Step::General(general) => *verdict = general,
     }
 }
 
@@ -170,81 +192,133 @@ fn enter4(buf: &mut Buf) -> Option<u32> {
     Some(dst)
 }
 
-#[inline]
-fn header_is_4(packet: &[u8]) -> bool {
-    packet.first().is_some_and(|byte| byte >> 4 == 4)
-}
-
 /// An address that is neither unspecified, loopback, link-local nor a group.
 #[inline]
 fn is_plain6(addr: u128) -> bool {
     addr >> 1 != 0 && addr >> 120 != 0xff && addr >> 118 != 0x3fa
 }
 
+/// Does what the route found says: the packet is ready to leave, asks again in `next`, or has a verdict of the general way.
 #[inline]
-fn step6<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, lookup: &Lookup6, answer: Answer<'g>, ledger: &mut Ledger) -> Step<'g> {
-    let dst = answer.dst;
-    let hop = match (dst.kind, &dst.nexthop, dst.more.is_empty()) {
-        (Kind::Unicast, Some(hop), true) => hop,
-        _ => {
-            let answer = Answer { dst, ..answer };
-            return Step::General(decide::route6(cx, packet, lookup, Some(answer), ledger));
-        }
+fn step6<'g>(
+    cx: &Context<'_, 'g>,
+    packet: &mut Packet,
+    asking: Asking,
+    key: u128,
+    route: u32,
+    next: &mut Lanes,
+    ledger: &mut Ledger,
+) -> Result<(), Verdict<'g>> {
+    let Some(dst) = cx.tables.network.v6.route(cx.guard, route, cx.refs) else {
+        return Err(general6(cx, packet, asking, key, None, ledger));
     };
-    match hop.encap {
-        Encap::None => {
-            if forward6(cx, packet, &dst, hop, lookup.nexthop) {
-                return Step::Out;
-            }
-            Step::General(forward6::decide(cx, packet, dst, 0, lookup.nexthop))
+    match only_way(&dst) {
+        Some(Nexthop { encap: Encap::Seg6Local(id), .. }) => {
+            let wish = seg6::behavior(cx, packet, *id, ledger).map_err(Verdict::Drop)?;
+            again(cx, packet, asking.place, wish, next)
         }
-        Encap::Seg6Local(id) => match seg6::behavior(cx, packet, id, ledger) {
-            Ok(next) => again(cx, packet, next),
-            Err(reason) => Step::General(Verdict::Drop(reason)),
-        },
-        Encap::Seg6(id) => headend(cx, packet, id, Inner::V6, hop.dev, ledger),
+        Some(hop @ Nexthop { encap: Encap::None, .. }) if forward6(cx, packet, &dst, hop, key) => Ok(()),
+        Some(&Nexthop { encap: Encap::Seg6(id), dev, .. }) => headend(cx, packet, asking.place, id, Inner::V6, dev, next, ledger),
+        _ => Err(general6(cx, packet, asking, key, Some(dst), ledger)),
     }
 }
 
-fn step4<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, lookup: &Lookup4, answer: Answer<'g>, ledger: &mut Ledger) -> Step<'g> {
-    let hop = match (answer.dst.kind, &answer.dst.nexthop, answer.dst.more.is_empty()) {
-        (Kind::Unicast, Some(hop), true) => hop,
-        _ => return Step::General(decide::route4(cx, packet, lookup, answer, ledger)),
+/// As [`step6`] for IPv4.
+#[inline]
+fn step4<'g>(
+    cx: &Context<'_, 'g>,
+    packet: &mut Packet,
+    asking: Asking,
+    key: u32,
+    route: u32,
+    next: &mut Lanes,
+    ledger: &mut Ledger,
+) -> Result<(), Verdict<'g>> {
+    let Some(dst) = cx.tables.network.v4.route(cx.guard, route, cx.refs) else {
+        return Err(general4(cx, packet, asking, key, None, ledger));
     };
-    let src = ipv4::Header::read(&packet.buf).map_or(Ipv4Addr::UNSPECIFIED, ipv4::Header::src);
-    let plain = cx.links.get(packet.dev).is_some_and(|link| link.conf4.forwarding) && source4::is_plain(cx, packet, src, hop.dev);
-    match hop.encap {
-        Encap::None if plain && forward4(cx, packet, &answer.dst, hop, lookup.nexthop) => Step::Out,
-        Encap::Seg6(id) if plain => headend(cx, packet, id, Inner::V4, hop.dev, ledger),
-        _ => Step::General(decide::route4(cx, packet, lookup, answer, ledger)),
+    let way = only_way(&dst).filter(|hop| {
+        let src = ipv4::Header::read(&packet.buf).map_or(Ipv4Addr::UNSPECIFIED, ipv4::Header::src);
+        cx.links.get(packet.dev).is_some_and(|link| link.conf4.forwarding) && source4::is_plain(cx, packet, src, hop.dev)
+    });
+    match way {
+        Some(hop @ Nexthop { encap: Encap::None, .. }) if forward4(cx, packet, &dst, hop, key) => Ok(()),
+        Some(&Nexthop { encap: Encap::Seg6(id), dev, .. }) => headend(cx, packet, asking.place, id, Inner::V4, dev, next, ledger),
+        _ => Err(general4(cx, packet, asking, key, Some(dst), ledger)),
     }
 }
 
+/// The way out of a route that sends all its packets on by one.
+#[inline]
+fn only_way(dst: &Dst) -> Option<&Nexthop> {
+    dst.nexthop.as_ref().filter(|_| dst.kind == Kind::Unicast && dst.more.is_empty())
+}
+
+/// The general way from a route on, or from the lookup when the short one found none.
+#[cold]
+fn general6<'g>(
+    cx: &Context<'_, 'g>,
+    packet: &mut Packet,
+    asking: Asking,
+    key: u128,
+    dst: Option<DstRef<'g>>,
+    ledger: &mut Ledger,
+) -> Verdict<'g> {
+    let nexthop = asking.nexthop.then(|| Ipv6Addr::from_key(key));
+    let lookup = Lookup6 { nexthop, local: packet.may_be_local, ..Lookup6::default() };
+    let answer = match dst {
+        Some(dst) => Answer::untraced(dst),
+        None => cx.tables.network.v6.lookup(cx.guard, &decide::flow6(cx, packet, &lookup), cx.refs),
+    };
+    decide::route6(cx, packet, &lookup, Some(answer), ledger)
+}
+
+/// As [`general6`] for IPv4.
+#[cold]
+fn general4<'g>(
+    cx: &Context<'_, 'g>,
+    packet: &mut Packet,
+    asking: Asking,
+    key: u32,
+    dst: Option<DstRef<'g>>,
+    ledger: &mut Ledger,
+) -> Verdict<'g> {
+    let lookup = Lookup4 { nexthop: asking.nexthop.then(|| Ipv4Addr::from_key(key)), ..Lookup4::default() };
+    let answer = match dst {
+        Some(dst) => Answer::untraced(dst),
+        None => cx.tables.network.v4.lookup(cx.guard, &decide::flow4(cx, packet, &lookup), cx.refs),
+    };
+    decide::route4(cx, packet, &lookup, answer, ledger)
+}
+
+#[allow(clippy::too_many_arguments, reason = "a step's arguments and the policy's")]
+#[inline]
 fn headend<'g>(
     cx: &Context<'_, 'g>,
     packet: &mut Packet,
-    id: route::PolicyId,
+    place: u32,
+    id: PolicyId,
     inner: Inner,
     dev: IfIndex,
+    next: &mut Lanes,
     ledger: &mut Ledger,
-) -> Step<'g> {
-    match seg6::headend(cx, packet, id, inner, dev, ledger) {
-        Ok(()) => again(cx, packet, Next::Route6(Lookup6 { local: true, ..Lookup6::default() })),
-        Err(reason) => Step::General(Verdict::Drop(reason)),
-    }
+) -> Result<(), Verdict<'g>> {
+    seg6::headend(cx, packet, id, inner, dev, ledger).map_err(Verdict::Drop)?;
+    again(cx, packet, place, Next::Route6(Lookup6 { local: true, ..Lookup6::default() }), next)
 }
 
-/// What a behaviour or headend wants next, on the short way if one address is all it takes.
+/// What a behaviour or headend wants looked up, on the short way if one address is all it takes.
 #[inline]
-fn again<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, next: Next) -> Step<'g> {
+fn again<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, place: u32, wish: Next, next: &mut Lanes) -> Result<(), Verdict<'g>> {
     if packet.lookups < MAX_LOOKUPS && !packet.in_vrf {
-        match next {
+        match wish {
             Next::Route6(Lookup6 { nexthop, oif: None, table: None, vrf: None, local }) if cx.plain6 => {
                 let dst = nexthop.or_else(|| Some(ipv6::Header::read(&packet.buf)?.dst()));
                 if let Some(dst) = dst.filter(|dst| !dst.is_link_scoped()) {
                     packet.lookups += 1;
                     packet.may_be_local = local;
-                    return Step::Ask6(dst.key(), nexthop.is_some());
+                    next.v6.push(place, nexthop.is_some(), dst.key());
+                    return Ok(());
                 }
             }
             Next::Route4(Lookup4 { nexthop, vrf: None }) if cx.plain4 => {
@@ -254,19 +328,20 @@ fn again<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, next: Next) -> Step<'g> 
                     && check_addresses(src, dst) == Ok(Addresses::Route)
                 {
                     packet.lookups += 1;
-                    return Step::Ask4(dst.key(), nexthop.is_some());
+                    next.v4.push(place, nexthop.is_some(), dst.key());
+                    return Ok(());
                 }
             }
             _ => {}
         }
     }
-    Step::General(decide::then(next))
+    Err(decide::then(wish))
 }
 
 /// Sends the packet on as `forward6` decides and `host::output` does, in the case without an error, a redirect or a neighbour to be asked. False, and
 /// nothing done, in the others.
 #[inline]
-fn forward6(cx: &Context<'_, '_>, packet: &mut Packet, dst: &Dst, hop: &Nexthop, nexthop: Option<Ipv6Addr>) -> bool {
+fn forward6(cx: &Context<'_, '_>, packet: &mut Packet, dst: &Dst, hop: &Nexthop, to: u128) -> bool {
     let Some((out, port)) = way_out(cx, packet, hop) else { return false };
     let mtu = if dst.mtu == 0 { out.mtu } else { dst.mtu.min(out.mtu) };
     if packet.buf.len() > mtu.max(ipv6::MIN_MTU as u32) as usize || !cx.settings.all6.forwarding {
@@ -276,8 +351,7 @@ fn forward6(cx: &Context<'_, '_>, packet: &mut Packet, dst: &Dst, hop: &Nexthop,
     if header.hop_limit <= 1 || !is_plain6(header.src().key()) {
         return false;
     }
-    let to = nexthop.unwrap_or_else(|| header.dst());
-    let Some(mac) = neighbour(cx, hop, || IpAddr::V6(to)) else { return false };
+    let Some(mac) = neighbour(cx, hop, || Ipv6Addr::from_key(to).into()) else { return false };
     header.hop_limit -= 1;
     put_header(packet, mac, out, EtherType::IPV6, port);
     true
@@ -285,7 +359,7 @@ fn forward6(cx: &Context<'_, '_>, packet: &mut Packet, dst: &Dst, hop: &Nexthop,
 
 /// As [`forward6`] for IPv4.
 #[inline]
-fn forward4(cx: &Context<'_, '_>, packet: &mut Packet, dst: &Dst, hop: &Nexthop, nexthop: Option<Ipv4Addr>) -> bool {
+fn forward4(cx: &Context<'_, '_>, packet: &mut Packet, dst: &Dst, hop: &Nexthop, to: u32) -> bool {
     let Some((out, port)) = way_out(cx, packet, hop) else { return false };
     let mtu = if dst.mtu == 0 { out.mtu } else { dst.mtu };
     if packet.buf.len() > mtu.min(65535) as usize {
@@ -295,8 +369,7 @@ fn forward4(cx: &Context<'_, '_>, packet: &mut Packet, dst: &Dst, hop: &Nexthop,
     if header.ttl <= 1 {
         return false;
     }
-    let to = nexthop.unwrap_or_else(|| header.dst());
-    let Some(mac) = neighbour(cx, hop, || IpAddr::V4(to)) else { return false };
+    let Some(mac) = neighbour(cx, hop, || Ipv4Addr::from_key(to).into()) else { return false };
     header.decrement_ttl();
     put_header(packet, mac, out, EtherType::IPV4, port);
     true
@@ -324,9 +397,10 @@ fn neighbour(cx: &Context<'_, '_>, hop: &Nexthop, to: impl FnOnce() -> IpAddr) -
 
 #[inline]
 fn put_header(packet: &mut Packet, mac: Mac, out: &Link, ethertype: EtherType, port: usize) {
-    let header = eth::Header::new(mac, out.mac, ethertype);
-    if packet.buf.prepend(eth::LEN) {
-        packet.buf[..eth::LEN].copy_from_slice(header.as_bytes());
+    if packet.buf.prepend(eth::LEN)
+        && let Some(header) = eth::Header::read_mut(&mut packet.buf)
+    {
+        *header = eth::Header::new(mac, out.mac, ethertype);
         packet.out = Some((out.index, port as u32));
     }
 }

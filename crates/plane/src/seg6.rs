@@ -3,34 +3,35 @@
 use std::net::Ipv6Addr;
 
 use route::{DropReason, IfIndex, PolicyId, SidId};
-use srv6::{Env, FlowLabel, Inner, Next};
+use srv6::{Env, Inner, Next, Sid};
 use wire::ipv6;
 
 use crate::context::Context;
+use crate::describe;
 use crate::packet::{Packet, Version};
 use crate::trace::Ledger;
-use crate::{describe, flow_hash};
 
-/// What a behaviour may know of the router, for a packet that came in by `packet.iif`.
-pub(crate) fn env<'a>(cx: &'a Context<'_, '_>, packet: &Packet, tunsrc: Ipv6Addr) -> Env<'a> {
+/// What a behaviour may know of the router, for a packet that is on `packet.dev`.
+#[inline]
+pub(crate) fn env<'g>(cx: &Context<'_, 'g>, packet: &Packet, tunsrc: Ipv6Addr) -> Env<'g> {
     let require_hmac = cx.links.get(packet.dev).map_or(0, |link| link.conf6.seg6_require_hmac);
-    Env {
-        hmac_keys: cx.hmac_keys,
-        require_hmac,
-        flow_label: FlowLabel::from_sysctl(cx.settings.seg6_flowlabel.into()),
-        flow_hash: flow_hash::label,
-        tunsrc,
-        l2_len: packet.l2_len.into(),
-    }
+    Env { require_hmac, tunsrc, l2_len: packet.l2_len.into(), ..cx.env }
 }
 
 /// The packet reached a SID.
+#[inline]
 pub(crate) fn behavior(cx: &Context<'_, '_>, packet: &mut Packet, id: SidId, ledger: &mut Ledger) -> Result<Next, DropReason> {
     let sid = cx.tables.sids.get(cx.guard, id.0).ok_or(DropReason::SidDevice)?;
+    if ledger.is_tracing() {
+        return traced(cx, packet, id, &sid, ledger);
+    }
+    process(cx, packet, id, &sid, ledger)
+}
+
+#[inline]
+fn process(cx: &Context<'_, '_>, packet: &mut Packet, id: SidId, sid: &Sid, ledger: &mut Ledger) -> Result<Next, DropReason> {
     let bytes = packet.buf.len();
-    let tunsrc = cx.settings.seg6_tunsrc;
-    let before = ledger.is_tracing().then(|| describe::ip6(&packet.buf));
-    let env = env(cx, packet, tunsrc);
+    let env = env(cx, packet, cx.env.tunsrc);
     let next = sid.input(&mut packet.buf, &env);
     // The Ethernet header stood before a header that may be gone.
     packet.l2_len = 0;
@@ -41,35 +42,40 @@ pub(crate) fn behavior(cx: &Context<'_, '_>, packet: &mut Packet, id: SidId, led
                 packet.version = Version::V4;
             }
             count.processed.add(bytes);
-            trace(cx, packet, sid.descriptor().name, before, next, ledger);
         }
-        Err(reason) => {
-            count.errors += 1;
-            ledger.step(packet, "seg6", || format!("{}: refused: {}", sid.descriptor().name, reason.meaning()));
-        }
+        Err(_) => count.errors += 1,
     }
     next
 }
 
-fn trace(cx: &Context<'_, '_>, packet: &Packet, name: &str, before: Option<String>, next: &Next, ledger: &mut Ledger) {
-    ledger.step(packet, "seg6", || {
-        let before = before.unwrap_or_default();
-        match next {
-            Next::Route6(lookup) => {
-                let mut wish = String::new();
-                lookup.nexthop.inspect(|nexthop| wish.push_str(&format!(", to nexthop {nexthop}")));
-                lookup.table.inspect(|table| wish.push_str(&format!(", in table {table}")));
-                lookup.vrf.inspect(|table| wish.push_str(&format!(", in the VRF of table {table}")));
-                format!("{name}: {before} → {}{wish}", describe::ip6(&packet.buf))
-            }
-            Next::Route4(lookup) => {
-                let mut wish = String::new();
-                lookup.nexthop.inspect(|nexthop| wish.push_str(&format!(", to nexthop {nexthop}")));
-                lookup.vrf.inspect(|table| wish.push_str(&format!(", in the VRF of table {table}")));
-                format!("{name}: {before} → {}{wish}", describe::ip4(&packet.buf))
-            }
-            Next::Frame { port } => format!("{name}: {before} → Ethernet frame of {} bytes, out by {}", packet.buf.len(), cx.name(*port)),
+#[cold]
+fn traced(cx: &Context<'_, '_>, packet: &mut Packet, id: SidId, sid: &Sid, ledger: &mut Ledger) -> Result<Next, DropReason> {
+    let before = describe::ip6(&packet.buf);
+    let next = process(cx, packet, id, sid, ledger);
+    let name = sid.descriptor().name;
+    match &next {
+        Ok(next) => trace(cx, packet, name, &before, next, ledger),
+        Err(reason) => ledger.step(packet, "seg6", || format!("{name}: refused: {}", reason.meaning())),
+    }
+    next
+}
+
+fn trace(cx: &Context<'_, '_>, packet: &Packet, name: &str, before: &str, next: &Next, ledger: &mut Ledger) {
+    ledger.step(packet, "seg6", || match next {
+        Next::Route6(lookup) => {
+            let mut wish = String::new();
+            lookup.nexthop.inspect(|nexthop| wish.push_str(&format!(", to nexthop {nexthop}")));
+            lookup.table.inspect(|table| wish.push_str(&format!(", in table {table}")));
+            lookup.vrf.inspect(|table| wish.push_str(&format!(", in the VRF of table {table}")));
+            format!("{name}: {before} → {}{wish}", describe::ip6(&packet.buf))
         }
+        Next::Route4(lookup) => {
+            let mut wish = String::new();
+            lookup.nexthop.inspect(|nexthop| wish.push_str(&format!(", to nexthop {nexthop}")));
+            lookup.vrf.inspect(|table| wish.push_str(&format!(", in the VRF of table {table}")));
+            format!("{name}: {before} → {}{wish}", describe::ip4(&packet.buf))
+        }
+        Next::Frame { port } => format!("{name}: {before} → Ethernet frame of {} bytes, out by {}", packet.buf.len(), cx.name(*port)),
     });
 }
 
@@ -83,7 +89,7 @@ pub(crate) fn headend(
     ledger: &mut Ledger,
 ) -> Result<(), DropReason> {
     let policy = cx.tables.policies.get(cx.guard, id.0).ok_or(DropReason::NoTunnelSource)?;
-    let global = cx.settings.seg6_tunsrc;
+    let global = cx.env.tunsrc;
     let source = match policy.tunsrc() {
         Some(source) => source,
         None if !global.is_unspecified() => global,

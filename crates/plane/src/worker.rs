@@ -15,7 +15,7 @@ use rcu::Reader;
 use route::{IfIndex, RouteRefs};
 
 use crate::context::Context;
-use crate::fast::Fast;
+use crate::fast::{Fast, Ingress};
 use crate::host::{Host, Sent};
 use crate::packet::{Packet, Version};
 use crate::trace::{Ledger, Step};
@@ -137,18 +137,21 @@ impl Worker {
 /// Takes a burst of frames through the router, in the memory of `scratch`.
 fn run<'g>(scratch: &mut Scratch, cx: &Context<'_, 'g>, burst: &mut Vec<Packet>, host: &mut Host, ledger: &mut Ledger) {
     let mut verdicts: Vec<Verdict<'g>> = recycle(std::mem::take(&mut scratch.verdicts));
+    let mut ingress = Ingress::new(cx, 0, ledger);
     for (place, packet) in (0..).zip(burst.iter_mut()) {
-        let link = cx.links.of_port(packet.port);
-        packet.enter(link.map_or(IfIndex(0), |link| link.index));
-        ledger.counters.link_mut(packet.iif).received.add(packet.buf.len());
-        let plain = !ledger.is_tracing() && link.is_some_and(|link| scratch.fast.enter(cx, link, place, packet));
-        verdicts.push(if plain { Verdict::Arp } else { general(cx, packet, ledger) });
+        if packet.port != ingress.port {
+            std::mem::replace(&mut ingress, Ingress::new(cx, packet.port, ledger)).leave(ledger);
+        }
+        packet.enter(ingress.index);
+        ingress.received.add(packet.buf.len());
+        verdicts.push(if scratch.fast.enter(&ingress, place, packet) { Verdict::Arp } else { general(cx, packet, ledger) });
     }
+    ingress.leave(ledger);
     scratch.fast.run(cx, burst, &mut verdicts, ledger);
-    for (packet, verdict) in burst.iter_mut().zip(verdicts.drain(..)) {
+    for (packet, verdict) in burst.iter_mut().zip(&mut verdicts) {
         match packet.out {
             Some((dev, port)) => host.put_out(packet, dev, port, ledger),
-            None => host.perform(cx, packet.take(), verdict, ledger),
+            None => host.perform(cx, packet.take(), std::mem::replace(verdict, Verdict::Arp), ledger),
         }
     }
     burst.clear();

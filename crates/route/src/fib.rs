@@ -34,6 +34,13 @@ pub struct Answer<'g> {
     pub rule: u32,
 }
 
+impl<'g> Answer<'g> {
+    /// An answer of which only the route is known: table and rule are for traces.
+    pub fn untraced(dst: DstRef<'g>) -> Answer<'g> {
+        Answer { dst, table: TableId(0), rule: 0 }
+    }
+}
+
 /// Whether lookups take references, a setting of each worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RouteRefs {
@@ -225,91 +232,31 @@ impl<A: Address> Fib<A> {
         policy.rules.iter().all(|(rule, _)| rule.from.is_none() && rule.to.is_none() && rule.iif.is_none())
     }
 
-    /// Looks up destinations that are not link-scoped, of packets in no VRF, while [`Fib::is_plain`] holds: all in the first table, those without
-    /// a route there in the next, so that their cache misses overlap. [`Fib::answer`] makes the answers of what this leaves in `leaves`, one a key.
-    pub fn lookup_batch(&self, guard: &Guard<'_>, keys: &[A::Key], scratch: &mut Scratch<A>, leaves: &mut Vec<Leaf>) {
-        let Scratch { open, keys: rest, found } = scratch;
-        leaves.clear();
-        leaves.resize(keys.len(), Leaf::default());
-        found.clear();
-        found.resize(keys.len(), 0);
-        let mut first = true;
-        for (place, (_, table)) in self.policy.load(guard).rules.iter().enumerate() {
-            let Some(table) = table else { continue };
-            if first {
-                first = false;
-                open.clear();
-                rest.clear();
-                table.lpm.lookup_batch(guard, keys, found);
-                for (at, (&dst, &key)) in found.iter().zip(keys).enumerate() {
-                    leaves[at] = Leaf { dst, rule: place as u32 };
-                    if dst == 0 {
-                        open.push(at as u32);
-                        rest.push(key);
-                    }
-                }
-                continue;
+    /// Looks up destinations that are not link-scoped, of packets in no VRF, while [`Fib::is_plain`] holds: all of them in the first table, then
+    /// those without a route in the next, so that their cache misses overlap. Leaves the number of each one's route in `routes`, 0 for none, to be
+    /// asked of [`Fib::route`].
+    pub fn lookup_batch(&self, guard: &Guard<'_>, keys: &[A::Key], refs: RouteRefs, routes: &mut Vec<u32>) {
+        routes.clear();
+        routes.resize(keys.len(), 0);
+        for table in self.policy.load(guard).rules.iter().filter_map(|(_, table)| table.as_ref()) {
+            let misses = table.lpm.lookup_batch(guard, keys, routes);
+            if refs == RouteRefs::Counted {
+                (0..misses).for_each(|_| drop(self.null(guard, refs)));
             }
-            if open.is_empty() {
+            if misses == 0 {
                 break;
             }
-            let found = &mut found[..rest.len()];
-            table.lpm.lookup_batch(guard, rest, found);
-            let mut left = 0;
-            for at in 0..found.len() {
-                let (place_of, dst) = (open[at], found[at]);
-                leaves[place_of as usize] = Leaf { dst, rule: place as u32 };
-                open[left] = place_of;
-                rest[left] = rest[at];
-                left += usize::from(dst == 0);
-            }
-            open.truncate(left);
-            rest.truncate(left);
         }
     }
 
-    /// The answer of a leaf. `flow` is asked for when it takes more than the leaf: the route is a `throw`, or there is none.
+    /// The route of this number, counted if references are. None when it takes [`Fib::lookup`] to tell: there is none, or it is a `throw`.
     #[inline]
-    pub fn answer<'g>(&self, guard: &Guard<'g>, leaf: Leaf, refs: RouteRefs, flow: impl FnOnce() -> Flow<A>) -> Answer<'g> {
-        let policy = self.policy.load(guard);
-        let rule = policy.rules.get(leaf.rule as usize);
-        match (self.dsts.get(guard, leaf.dst), rule) {
-            (Some(dst), Some((rule, Some(table)))) if dst.kind != Kind::Throw => {
-                if refs == RouteRefs::Counted {
-                    self.count_misses(guard, leaf.rule);
-                    return Answer { dst: dst.hold(), table: table.id, rule: rule.pref };
-                }
-                Answer { dst, table: table.id, rule: rule.pref }
-            }
-            _ => self.lookup(guard, &flow(), refs),
+    pub fn route<'g>(&self, guard: &Guard<'g>, number: u32, refs: RouteRefs) -> Option<DstRef<'g>> {
+        let dst = self.dsts.get(guard, number)?;
+        match dst.kind {
+            Kind::Throw => None,
+            _ if refs == RouteRefs::Counted => Some(dst.hold()),
+            _ => Some(dst),
         }
-    }
-
-    /// Each table that had no route took a reference on the null entry and gave it back.
-    fn count_misses(&self, guard: &Guard<'_>, misses: u32) {
-        for _ in 0..misses {
-            drop(self.null(guard, RouteRefs::Counted));
-        }
-    }
-}
-
-/// Where the route for a destination stands: 0 and no rule when there is none.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Leaf {
-    dst: u32,
-    rule: u32,
-}
-
-/// Working memory of [`Fib::lookup_batch`], kept by the worker so that no lookup allocates.
-#[derive(Debug)]
-pub struct Scratch<A: Address> {
-    open: Vec<u32>,
-    keys: Vec<A::Key>,
-    found: Vec<u32>,
-}
-
-impl<A: Address> Default for Scratch<A> {
-    fn default() -> Scratch<A> {
-        Scratch { open: Vec::new(), keys: Vec::new(), found: Vec::new() }
     }
 }

@@ -21,7 +21,7 @@ pub use address::{Address, Prefix};
 pub use drop_reason::DropReason;
 pub use dst::{Dst, DstRef, Encap, Kind, Nexthop};
 pub use error::ConfigError;
-pub use fib::{Action, Answer, Fib, Flow, Leaf, RouteRefs, Rule, Scratch, Table};
+pub use fib::{Action, Answer, Fib, Flow, RouteRefs, Rule, Table};
 pub use ids::{IfIndex, PolicyId, SidId, TableId};
 pub use link::{Address4, Address6, Conf4, Conf6, Link, LinkKind, Links};
 pub use neighbour::{Neighbour, NeighbourState, Neighbours};

@@ -135,15 +135,16 @@ fn a_batch_is_answered_as_each_packet_alone() {
     for refs in [RouteRefs::Noref, RouteRefs::Counted] {
         let network = lab.editor.network();
         network.domain().reader().burst(|guard| {
-            let (mut scratch, mut leaves) = (route::Scratch::default(), Vec::new());
+            let mut routes = Vec::new();
             let keys: Vec<_> = flows.iter().map(|flow| flow.dst.key()).collect();
             assert!(network.v4.is_plain(guard));
-            network.v4.lookup_batch(guard, &keys, &mut scratch, &mut leaves);
-            for (flow, leaf) in flows.iter().zip(&leaves) {
-                let answer = network.v4.answer(guard, *leaf, refs, || *flow);
+            network.v4.lookup_batch(guard, &keys, refs, &mut routes);
+            for (flow, &number) in flows.iter().zip(&routes) {
                 let alone = network.v4.lookup(guard, flow, refs);
-                assert_eq!((answer.dst.kind, answer.dst.dev(), answer.table), (alone.dst.kind, alone.dst.dev(), alone.table));
-                assert_eq!(answer.dst.is_held(), refs == RouteRefs::Counted);
+                match network.v4.route(guard, number, refs) {
+                    Some(route) => assert!(route.ptr_eq(&alone.dst) && route.is_held() == (refs == RouteRefs::Counted)),
+                    None => assert!(matches!(alone.dst.kind, Kind::NoRoute | Kind::Throw)),
+                }
             }
         });
     }

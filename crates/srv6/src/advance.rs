@@ -3,7 +3,7 @@
 use route::DropReason;
 use wire::ext::{self, NotFound, Target};
 use wire::srh::Header;
-use wire::{ipv6, srh as wire_srh};
+use wire::{ipv6, proto, srh as wire_srh};
 
 use crate::Env;
 use crate::hmac;
@@ -25,6 +25,7 @@ pub(crate) struct Srh {
 
 impl Srh {
     /// The routing header at `offset`, not checked; none when it reaches beyond the packet.
+    #[inline]
     pub fn at(packet: &[u8], offset: usize) -> Option<Srh> {
         let header = packet.get(offset..).and_then(Header::read)?;
         let srh = Srh { offset, len: header.len(), segments_left: header.segments_left };
@@ -35,7 +36,24 @@ impl Srh {
     ///
     /// # Errors
     /// [`DropReason::NoSrh`] when there is none, [`DropReason::BadSrh`] when it is no valid SRH.
+    #[inline]
     pub fn find(packet: &[u8], target: Target) -> Result<Srh, DropReason> {
+        match Srh::right_behind(packet) {
+            Some(srh) if srh.segments_left != 0 => Ok(srh),
+            _ => Srh::search(packet, target),
+        }
+    }
+
+    /// A valid SRH right behind the IPv6 header, where most are.
+    #[inline]
+    fn right_behind(packet: &[u8]) -> Option<Srh> {
+        let header = ipv6::Header::read(packet)?;
+        let srh = Srh::at(packet, ipv6::LEN).filter(|_| header.next_header == proto::ROUTING)?;
+        is_valid(srh.bytes(packet)).then_some(srh)
+    }
+
+    /// As [`Srh::find`], wherever it stands.
+    fn search(packet: &[u8], target: Target) -> Result<Srh, DropReason> {
         let found = ext::find(packet, target).map_err(|not_found| match not_found {
             NotFound::Absent => DropReason::NoSrh,
             NotFound::Truncated => DropReason::BadSrh,
@@ -44,6 +62,7 @@ impl Srh {
     }
 
     /// Its bytes.
+    #[inline]
     pub fn bytes(self, packet: &[u8]) -> &[u8] {
         packet.get(self.offset..self.offset + self.len).unwrap_or_default()
     }
@@ -54,13 +73,16 @@ impl Srh {
     /// [`DropReason::HmacMissing`] and [`DropReason::HmacInvalid`].
     #[inline]
     pub fn verify(self, packet: &[u8], env: &Env<'_>) -> Result<(), DropReason> {
-        if env.require_hmac < 0 {
-            return Ok(());
-        }
         let srh = self.bytes(packet);
-        if !hmac::is_carried(srh) {
-            return if env.require_hmac > 0 { Err(DropReason::HmacMissing) } else { Ok(()) };
+        match (env.require_hmac, hmac::is_carried(srh)) {
+            (..0, _) | (0, false) => Ok(()),
+            (1.., false) => Err(DropReason::HmacMissing),
+            (0.., true) => Srh::verify_carried(packet, srh, env),
         }
+    }
+
+    #[cold]
+    fn verify_carried(packet: &[u8], srh: &[u8], env: &Env<'_>) -> Result<(), DropReason> {
         let source = ipv6::Header::read(packet).ok_or(DropReason::HeaderTruncated)?.src();
         hmac::verify(env.hmac_keys, source, srh)
     }
@@ -87,7 +109,7 @@ impl Srh {
 ///
 /// # Errors
 /// No such SRH, a malformed one, or one whose HMAC does not satisfy.
-#[inline]
+#[inline(always)]
 pub(crate) fn to_next_segment(packet: &mut [u8], env: &Env<'_>) -> Result<(), DropReason> {
     active(packet, env)?.advance(packet)
 }
@@ -96,7 +118,7 @@ pub(crate) fn to_next_segment(packet: &mut [u8], env: &Env<'_>) -> Result<(), Dr
 ///
 /// # Errors
 /// As [`to_next_segment`].
-#[inline]
+#[inline(always)]
 pub(crate) fn active(packet: &[u8], env: &Env<'_>) -> Result<Srh, DropReason> {
     let srh = Srh::find(packet, Target::ActiveRouting)?;
     srh.verify(packet, env)?;

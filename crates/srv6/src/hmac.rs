@@ -166,11 +166,11 @@ fn compute(keys: &HmacKeys, source: Ipv6Addr, srh: &[u8]) -> Result<[u8; VALUE_L
 /// Offset of the HMAC TLV of `srh`: the last 40 bytes, when the flag is set and it stands there behind the segment list.
 #[inline]
 fn tlv_at(srh: &[u8]) -> Option<usize> {
-    let header = Header::read(srh)?;
+    let header = Header::read(srh).filter(|header| header.flags & FLAG != 0)?;
     let tlv = srh.len().checked_sub(TLV_LEN)?;
     let behind_segments = tlv >= LEN + (usize::from(header.last_entry) + 1) * 16;
     let here = srh.get(tlv..tlv + 2)? == [TLV_HMAC, TLV_LEN as u8 - 2];
-    (header.flags & FLAG != 0 && behind_segments && here).then_some(tlv)
+    (behind_segments && here).then_some(tlv)
 }
 
 /// Fills in the HMAC of `srh`, a whole SRH that has the TLV.

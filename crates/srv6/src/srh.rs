@@ -14,6 +14,7 @@ const MAX_HDR_EXT_LEN: usize = 255;
 ///
 /// Linux reads every TLV as type, length, value, Pad1 included: two bytes at least. A segments left of last entry + 1 is legal, as the reduced
 /// form leaves the first segment out.
+#[inline]
 pub(crate) fn is_valid(srh: &[u8]) -> bool {
     let Some(header) = Header::read(srh) else { return false };
     let last_entry = usize::from(header.last_entry);

@@ -118,11 +118,19 @@ impl Header {
     }
 
     /// The header at the front of `bytes`; none when there are fewer than 14.
+    #[inline]
     pub fn read(bytes: &[u8]) -> Option<&Header> {
         Header::ref_from_prefix(bytes).ok().map(|(header, _)| header)
     }
 
+    /// As [`Header::read`], to be changed in place.
+    #[inline]
+    pub fn read_mut(bytes: &mut [u8]) -> Option<&mut Header> {
+        Header::mut_from_prefix(bytes).ok().map(|(header, _)| header)
+    }
+
     /// The type field.
+    #[inline]
     pub fn ethertype(&self) -> EtherType {
         EtherType(self.ethertype.get())
     }

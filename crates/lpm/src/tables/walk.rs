@@ -27,7 +27,7 @@ impl<K: Key> Tables<K> {
         unsafe { one(self, key, word & !NODE) }
     }
 
-    /// The answers for `keys`, 0 where there is none, in `out`; as many as keys.
+    /// The answers for those of `keys` whose place in `out` is 0; it stays so where there is none. As many places as keys.
     pub(crate) fn lookup_batch(&self, keys: &[K], out: &mut [u32]) {
         for (keys, out) in keys.chunks(GROUP).zip(out.chunks_mut(GROUP)) {
             #[cfg(target_arch = "x86_64")]
@@ -148,7 +148,8 @@ fn batch<K: Key>(tables: &Tables<K>, keys: &[K], out: &mut [u32]) {
     let mut places = [0; GROUP];
     let mut walking = 0;
     for (place, (&key, out)) in keys.iter().zip(&mut *out).enumerate() {
-        let word = tables.word(key);
+        // An answer that is there already is like one of the direct table: not a node.
+        let word = if *out == 0 { tables.word(key) } else { *out & !NODE };
         *out = word;
         prefetch(tables.nodes.as_ptr().wrapping_add((word & !NODE) as usize));
         // SAFETY: at most one is added for each key, and there are no more than `GROUP`.
