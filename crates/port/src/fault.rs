@@ -1,6 +1,8 @@
 //! A wrapper that spoils what passes through a port: what a bad link does, at will and repeatably.
 
 use std::io;
+#[cfg(unix)]
+use std::os::fd::BorrowedFd;
 
 use crate::{Counters, Pool, Port, Received, Time};
 
@@ -84,6 +86,15 @@ impl<P: Port> Port for FaultInjector<P> {
     /// Those of the port: what it received and what it was given to send, behind the faults.
     fn counters(&self) -> Counters {
         self.port.counters()
+    }
+
+    #[cfg(unix)]
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.port.descriptor()
+    }
+
+    fn events(&mut self) -> Vec<(&'static str, u64)> {
+        self.port.events()
     }
 }
 

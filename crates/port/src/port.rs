@@ -1,6 +1,8 @@
 //! What every port can do, whatever stands behind it.
 
 use std::io;
+#[cfg(unix)]
+use std::os::fd::BorrowedFd;
 
 use crate::{Buf, Pool, Time};
 
@@ -127,6 +129,18 @@ pub trait Port {
 
     /// What the port counted.
     fn counters(&self) -> Counters;
+
+    /// What poll(2) waits for when nothing is to be received: readable when something is. None when the port never waits.
+    #[cfg(unix)]
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// What else happened to packets, by name, since the port was opened: those lost before they reached it, those repaired on the way. May ask the
+    /// kernel; not for the packet path.
+    fn events(&mut self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
 }
 
 impl<P: Port + ?Sized> Port for Box<P> {
@@ -148,6 +162,15 @@ impl<P: Port + ?Sized> Port for Box<P> {
 
     fn counters(&self) -> Counters {
         (**self).counters()
+    }
+
+    #[cfg(unix)]
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        (**self).descriptor()
+    }
+
+    fn events(&mut self) -> Vec<(&'static str, u64)> {
+        (**self).events()
     }
 }
 

@@ -1,6 +1,8 @@
 //! A wrapper that writes down what passes through a port.
 
 use std::io::{self, Write};
+#[cfg(unix)]
+use std::os::fd::BorrowedFd;
 
 use crate::capture::Writer;
 use crate::{Counters, Link, Pool, Port, Received, Time};
@@ -71,6 +73,15 @@ impl<P: Port, W: Write> Port for Recorder<P, W> {
 
     fn counters(&self) -> Counters {
         self.port.counters()
+    }
+
+    #[cfg(unix)]
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.port.descriptor()
+    }
+
+    fn events(&mut self) -> Vec<(&'static str, u64)> {
+        self.port.events()
     }
 }
 

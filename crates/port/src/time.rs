@@ -1,7 +1,7 @@
 //! When a packet was received or sent.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A point in time: nanoseconds since 1970-01-01 00:00 UTC. Reaches to the year 2554; arithmetic stops there instead of wrapping.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -19,6 +19,11 @@ impl Time {
     /// `seconds` and `nanos` after the epoch. `nanos` may be a second or more.
     pub const fn from_parts(seconds: u64, nanos: u64) -> Time {
         Time(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
+    }
+
+    /// The machine's time.
+    pub fn now() -> Time {
+        SystemTime::UNIX_EPOCH.elapsed().map_or(Time::ZERO, |since| Time::ZERO.after(since))
     }
 
     /// Whole seconds since the epoch.

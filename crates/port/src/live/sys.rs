@@ -1,9 +1,212 @@
-//! System calls as safe functions.
+//! System calls as safe functions: sockets and their options, memory shared with the kernel, questions about devices.
+//!
+//! Invariants: a [`Mapping`] is unmapped once, by its owner, after which nobody can reach it; the kernel is only ever told lengths that the
+//! memory has; what it fills in is of a [`Plain`] type.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_ulong};
 use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+use std::time::Duration;
+
+/// A type of which every bit pattern is a value, padding aside.
+///
+/// # Safety
+/// That it is one: integers, and structures and arrays of them.
+pub(super) unsafe trait Plain: Copy {}
+
+// SAFETY: an integer.
+unsafe impl Plain for c_int {}
+// SAFETY: an integer.
+unsafe impl Plain for u64 {}
 
 /// The result of a call that returns −1 and sets `errno` when it fails.
 pub(super) fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// A new socket; not blocking, closed on `exec`.
+pub(super) fn socket(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
+    // SAFETY: no memory is involved.
+    let fd = check(unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, protocol) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sets an option of a socket.
+pub(super) fn set_option<T: Copy>(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as the value has.
+    check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), size_of::<T>() as u32) }).map(|_| ())
+}
+
+/// Asks for an option of a socket. What the kernel does not fill in (an older one knows fewer fields) is zero.
+pub(super) fn option<T: Plain>(fd: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Result<T> {
+    let mut value = MaybeUninit::<T>::zeroed();
+    let mut len = size_of::<T>() as u32;
+    // SAFETY: the kernel writes at most the bytes that the value has.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &mut len) })?;
+    // SAFETY: zeros are a value of a plain type, and so is whatever was written over them.
+    Ok(unsafe { value.assume_init() })
+}
+
+/// Binds a socket to an address of its family.
+pub(super) fn bind<T: Copy>(fd: BorrowedFd<'_>, address: &T) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as the address has.
+    check(unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(address).cast(), size_of::<T>() as u32) }).map(|_| ())
+}
+
+/// Waits until a port's descriptor can be read or `timeout` passed; true when it can. Waiting also wakes a driver that asked to be woken.
+///
+/// # Errors
+/// What happened to the socket (`ENETDOWN`: the device went down or away), or those of `poll(2)`. A signal is no error, it ends the waiting.
+pub fn wait_readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let millis = c_int::try_from(timeout.as_millis()).unwrap_or(c_int::MAX);
+    // SAFETY: one entry is handed over and there is one.
+    match check(unsafe { libc::poll(&mut poll, 1, millis) }) {
+        Ok(_) if poll.revents & libc::POLLIN != 0 => return Ok(true),
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+        Ok(_) | Err(_) => (),
+    }
+    // An AF_XDP socket whose device is gone says so here and not in the events. What is no socket has no such option.
+    match option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_ERROR) {
+        Ok(0) | Err(_) => Ok(false),
+        Ok(error) => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// One call of `sendto(2)` or `recvfrom(2)` without data: work for the kernel to do now on an AF_XDP socket's rings.
+pub(super) fn wake(fd: BorrowedFd<'_>, way: Wake) -> io::Result<()> {
+    let (fd, flags) = (fd.as_raw_fd(), libc::MSG_DONTWAIT);
+    let result = match way {
+        // SAFETY: no bytes, no address.
+        Wake::Send => unsafe { libc::sendto(fd, std::ptr::null(), 0, flags, std::ptr::null(), 0) },
+        // SAFETY: no bytes, no address.
+        Wake::Receive => unsafe { libc::recvfrom(fd, std::ptr::null_mut(), 0, flags, std::ptr::null_mut(), std::ptr::null_mut()) },
+    };
+    check(result as c_int).map(|_| ())
+}
+
+/// Which ring is to be worked on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wake {
+    /// The one of frames to be sent.
+    Send,
+    /// The one of frames to be filled.
+    Receive,
+}
+
+/// Memory from `mmap(2)`, shared with the kernel or not. The pages are there from the start.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the memory belongs to no thread; who may touch which part is for the types that own a mapping to say.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// `len` bytes of zeros of our own.
+    pub(super) fn anonymous(len: usize) -> io::Result<Mapping> {
+        Mapping::new(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
+    }
+
+    /// `len` bytes of what stands behind a descriptor, from `offset` on.
+    pub(super) fn shared(fd: BorrowedFd<'_>, len: usize, offset: i64) -> io::Result<Mapping> {
+        Mapping::new(len, libc::MAP_SHARED, fd.as_raw_fd(), offset)
+    }
+
+    fn new(len: usize, flags: c_int, fd: RawFd, offset: i64) -> io::Result<Mapping> {
+        // SAFETY: the kernel chooses an address where nothing is mapped.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags | libc::MAP_POPULATE, fd, offset) };
+        match NonNull::new(start) {
+            Some(address) if start != libc::MAP_FAILED => Ok(Mapping { start: address.cast(), len }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// A pointer to `count` values of `T` at `offset`: within the memory and aligned, else an error.
+    pub(super) fn at<T>(&self, offset: usize, count: usize) -> io::Result<NonNull<T>> {
+        let end = count.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(offset));
+        if end.is_none_or(|end| end > self.len) || !(self.start.as_ptr() as usize + offset).is_multiple_of(align_of::<T>()) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a place outside the memory shared with the kernel"));
+        }
+        // SAFETY: the offset lies within the mapping.
+        Ok(unsafe { self.start.add(offset) }.cast())
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by us, with this length, and the owner that could reach it is gone.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+/// `struct ifreq`: a device's name and what is asked or told about it.
+#[repr(C, align(8))]
+pub(super) struct Request {
+    name: [u8; libc::IFNAMSIZ],
+    pub(super) data: [u8; 24],
+}
+
+impl Request {
+    /// About the device `name`.
+    ///
+    /// # Errors
+    /// When no device can have such a name.
+    pub(super) fn about(name: &str) -> io::Result<Request> {
+        let bytes = name.as_bytes();
+        let mut request = Request { name: [0; libc::IFNAMSIZ], data: [0; 24] };
+        if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is no name of a device: 1 to 15 bytes, no zero")));
+        }
+        request.name[..bytes.len()].copy_from_slice(bytes);
+        Ok(request)
+    }
+
+    /// `ioctl(fd, code, self)`, for codes that read and write nothing but the request.
+    pub(super) fn ioctl(&mut self, fd: BorrowedFd<'_>, code: c_ulong) -> io::Result<()> {
+        // SAFETY: these codes take a pointer to an ifreq, which this is in size and alignment, and follow no pointer in it.
+        check(unsafe { libc::ioctl(fd.as_raw_fd(), code as _, std::ptr::from_mut(self)) }).map(|_| ())
+    }
+
+    /// The `ethtool` question at `about`, whose first word is its number: 0x03 (49 words), 0x25, 0x26 (2) or 0x3c (9). The answer stands there.
+    pub(super) fn ethtool(&mut self, fd: BorrowedFd<'_>, about: &mut [u32]) -> io::Result<()> {
+        if !matches!((about.first(), about.len()), (Some(0x03), 49) | (Some(0x25 | 0x26), 2) | (Some(0x3c), 9)) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let address = (about.as_mut_ptr() as usize).to_ne_bytes();
+        self.data[..address.len()].copy_from_slice(&address);
+        // SAFETY: the words are as many as the question's structure has, and the kernel reads and writes no more.
+        check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL as _, std::ptr::from_mut(self)) }).map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_outside_a_mapping_is_refused() {
+        let mapping = Mapping::anonymous(4096).unwrap();
+        assert!(mapping.at::<u64>(4088, 1).is_ok());
+        assert!(mapping.at::<u64>(4089, 1).is_err());
+        assert!(mapping.at::<u64>(4, 1).is_err(), "not aligned");
+        assert!(mapping.at::<u64>(0, usize::MAX / 4).is_err());
+        assert_eq!(mapping.len(), 4096);
+    }
+
+    #[test]
+    fn names_that_no_device_has_are_refused() {
+        assert!(["", "a-name-too-long1", "nul\0"].into_iter().all(|name| Request::about(name).is_err()));
+        assert!(Request::about("fifteen-letters").is_ok());
+    }
 }

@@ -1,0 +1,241 @@
+//! One AF_XDP socket: a queue of a device, its memory and its four rings.
+//!
+//! Chunks go in two circles that never mix, so that a flood of received frames cannot keep one from being sent, nor the other way round:
+//!
+//! ```text
+//! first half    fill ring → kernel → receive ring → copied out → fill ring
+//! second half   idle → copied in → send ring → kernel → completion ring → idle
+//! ```
+//!
+//! Each ring has as many slots as there are chunks in its circle, so that putting a chunk into a ring always works.
+
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use super::ring::{Consumer, Producer};
+use super::umem::Umem;
+use crate::live::sys::{self, Plain, Wake};
+
+// SAFETY: structures of integers.
+unsafe impl Plain for libc::xdp_mmap_offsets {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_statistics {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_options {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_desc {}
+
+/// How long a queue may stay taken by a socket that was just closed: the kernel lets go of it a little later.
+const RELEASE: Duration = Duration::from_millis(500);
+/// Frames that one call sends in copy mode.
+const SENT_A_CALL: u32 = 32;
+
+/// The socket. Fields are dropped in order: the kernel's side first, then the memory.
+#[derive(Debug)]
+pub(super) struct Socket {
+    fd: OwnedFd,
+    fill: Producer<u64>,
+    completion: Consumer<u64>,
+    rx: Consumer<libc::xdp_desc>,
+    tx: Producer<libc::xdp_desc>,
+    umem: Umem,
+    idle: Vec<u64>,
+    slots: u32,
+    zero_copy: bool,
+}
+
+impl Socket {
+    /// Takes queue `queue` of the device with this index. Each ring has `slots` slots; frames have up to `frame_len` bytes.
+    ///
+    /// # Errors
+    /// When the queue is taken or not there, the driver cannot do without copies, or we may not.
+    pub(super) fn open(device: u32, queue: u32, slots: u32, frame_len: usize, zero_copy: bool) -> io::Result<Socket> {
+        let begin = Instant::now();
+        loop {
+            match Socket::try_open(device, queue, slots, frame_len, zero_copy) {
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) && begin.elapsed() < RELEASE => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn try_open(device: u32, queue: u32, slots: u32, frame_len: usize, zero_copy: bool) -> io::Result<Socket> {
+        let fd = sys::socket(libc::AF_XDP, libc::SOCK_RAW, 0)?;
+        let umem = Umem::new(slots * 2, frame_len)?;
+        let set = |name: c_int, value: u32| sys::set_option(fd.as_fd(), libc::SOL_XDP, name, &value);
+        sys::set_option(fd.as_fd(), libc::SOL_XDP, libc::XDP_UMEM_REG, &umem.registration()?)?;
+        for ring in [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_RX_RING, libc::XDP_TX_RING] {
+            set(ring, slots)?;
+        }
+        let offsets: libc::xdp_mmap_offsets = sys::option(fd.as_fd(), libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
+        if offsets.fr.flags == offsets.fr.producer {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "this kernel is older than 5.4: its rings cannot ask to be woken"));
+        }
+        let fill_offset = libc::XDP_UMEM_PGOFF_FILL_RING as i64;
+        let completion_offset = libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64;
+        let mut socket = Socket {
+            fill: Producer::map(fd.as_fd(), fill_offset, &offsets.fr, slots)?,
+            completion: Consumer::map(fd.as_fd(), completion_offset, &offsets.cr, slots)?,
+            rx: Consumer::map(fd.as_fd(), libc::XDP_PGOFF_RX_RING, &offsets.rx, slots)?,
+            tx: Producer::map(fd.as_fd(), libc::XDP_PGOFF_TX_RING, &offsets.tx, slots)?,
+            idle: (slots..slots * 2).map(|number| umem.address(number)).collect(),
+            umem,
+            slots,
+            zero_copy: false,
+            fd,
+        };
+        for number in 0..slots {
+            socket.fill(socket.umem.address(number));
+        }
+        socket.fill.show();
+        let mode = if zero_copy { libc::XDP_ZEROCOPY } else { libc::XDP_COPY };
+        let address = libc::sockaddr_xdp {
+            sxdp_family: libc::AF_XDP as u16,
+            sxdp_flags: mode | libc::XDP_USE_NEED_WAKEUP,
+            sxdp_ifindex: device,
+            sxdp_queue_id: queue,
+            sxdp_shared_umem_fd: 0,
+        };
+        sys::bind(socket.fd.as_fd(), &address)?;
+        let options: libc::xdp_options = sys::option(socket.fd.as_fd(), libc::SOL_XDP, libc::XDP_OPTIONS)?;
+        socket.zero_copy = options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
+        Ok(socket)
+    }
+
+    /// True when the device reads and writes the memory itself.
+    pub(super) fn is_zero_copy(&self) -> bool {
+        self.zero_copy
+    }
+
+    /// Hands up to `max` received frames to `take`, oldest first, and gives their memory back to the kernel. How many there were, and how many of
+    /// them the kernel placed where no frame can be.
+    ///
+    /// # Errors
+    /// When the device is gone.
+    #[inline]
+    pub(super) fn receive(&mut self, max: usize, mut take: impl FnMut(&[u8])) -> io::Result<(usize, usize)> {
+        let (mut received, mut misplaced) = (0, 0);
+        while received < max
+            && let Some(descriptor) = self.rx.pop()
+        {
+            match self.umem.frame(descriptor.addr, descriptor.len) {
+                Some(frame) => take(frame),
+                None => misplaced += 1,
+            }
+            self.fill(self.umem.chunk_of(descriptor.addr));
+            received += 1;
+        }
+        if received > 0 {
+            self.rx.give_back();
+            self.fill.show();
+        }
+        // Also when nothing came: a driver that ran out of memory waits to be told that there is some again.
+        if self.fill.wants_wakeup() {
+            self.wake(Wake::Receive)?;
+        }
+        Ok((received, misplaced))
+    }
+
+    /// Gives a chunk of the first circle to the kernel. There is a slot for each.
+    fn fill(&mut self, address: u64) {
+        let pushed = self.fill.push(address);
+        debug_assert!(pushed, "the fill ring has a slot for each chunk of its circle");
+    }
+
+    /// Copies a frame into an idle chunk and puts it into the send ring, where the kernel sees it after [`Socket::transmit`]. False when no chunk is
+    /// idle or the frame is too long.
+    #[inline]
+    #[must_use]
+    pub(super) fn queue(&mut self, frame: &[u8]) -> bool {
+        if self.idle.is_empty() {
+            self.reap();
+        }
+        let Some(&address) = self.idle.last() else { return false };
+        if !self.umem.write(address, frame) {
+            return false;
+        }
+        self.idle.pop();
+        let pushed = self.tx.push(libc::xdp_desc { addr: address, len: frame.len() as u32, options: 0 });
+        debug_assert!(pushed, "the send ring has a slot for each chunk of its circle");
+        true
+    }
+
+    /// Has the kernel send what is queued. What it cannot send now stays queued, for the next call.
+    ///
+    /// # Errors
+    /// When the device is gone.
+    pub(super) fn transmit(&mut self) -> io::Result<()> {
+        self.tx.show();
+        // One call sends a few frames, and one more finds that there are no others.
+        let mut calls = self.tx.waiting().div_ceil(SENT_A_CALL);
+        while calls > 0 && self.tx.wants_wakeup() {
+            if !self.wake(Wake::Send)? || self.tx.waiting() == 0 {
+                break;
+            }
+            calls -= 1;
+        }
+        self.reap();
+        Ok(())
+    }
+
+    /// True when something given to [`Socket::queue`] is not known to have left. Asked for before sleeping: what the kernel could not send when it
+    /// was told to would else wait for the next frame.
+    pub(super) fn is_sending(&self) -> bool {
+        self.idle.len() < self.slots as usize
+    }
+
+    /// A system call that has the kernel look at a ring. False when it makes no sense to call again at once.
+    ///
+    /// # Errors
+    /// When the device is gone.
+    fn wake(&self, way: Wake) -> io::Result<bool> {
+        match sys::wake(self.fd.as_fd(), way) {
+            Ok(()) => Ok(true),
+            Err(error) => match error.raw_os_error() {
+                // Its share of one call is used up.
+                Some(libc::EAGAIN | libc::EINTR) => Ok(true),
+                // No memory, the driver's queue is full, or the link is down: it may change.
+                Some(libc::ENOBUFS | libc::ENOMEM | libc::EBUSY | libc::ENETDOWN) => Ok(false),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Takes the chunks back that were sent.
+    fn reap(&mut self) {
+        while let Some(address) = self.completion.pop() {
+            self.idle.push(address);
+        }
+        self.completion.give_back();
+    }
+
+    /// Waits until everything queued is sent and its memory is ours again, `timeout` at most. True when it is.
+    pub(super) fn drain(&mut self, timeout: Duration) -> bool {
+        let begin = Instant::now();
+        loop {
+            let sending = self.transmit().is_ok();
+            if !self.is_sending() {
+                return true;
+            }
+            if !sending || begin.elapsed() >= timeout {
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+
+    /// What the kernel counted.
+    pub(super) fn statistics(&self) -> io::Result<libc::xdp_statistics> {
+        sys::option(self.fd.as_fd(), libc::SOL_XDP, libc::XDP_STATISTICS)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

@@ -1,0 +1,98 @@
+//! A namespace with two devices that are the ends of one cable.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use port::{Pool, Port, Received};
+
+/// The end that a port under test has.
+pub const NEAR: &str = "near";
+/// The end that frames are sent from.
+pub const FAR: &str = "far";
+/// MAC of [`NEAR`].
+pub const NEAR_MAC: [u8; 6] = [2, 0, 0, 0, 0x0e, 1];
+/// MAC of [`FAR`].
+pub const FAR_MAC: [u8; 6] = [2, 0, 0, 0, 0x0f, 9];
+
+/// Moves the thread to a new namespace that has the devices. The namespace has no name; it is gone with the thread and the sockets in it, whatever
+/// becomes of the test. None, with a word why, where we may not.
+pub fn cable(queues: u32) -> Option<()> {
+    // SAFETY: no memory is involved; only this thread moves.
+    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+        return skip(format!("a network namespace: {}", io::Error::last_os_error()));
+    }
+    let queues = queues.to_string();
+    let near = ["link", "add", NEAR, "address", "02:00:00:00:0e:01", "numrxqueues", &queues, "numtxqueues", &queues];
+    let far = ["type", "veth", "peer", FAR, "address", "02:00:00:00:0f:09", "numrxqueues", &queues, "numtxqueues", &queues];
+    // Two of one's own devices in one namespace: without IPv6 nobody says anything of its own accord.
+    let quiet = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+    if quiet.is_err() && std::path::Path::new("/proc/sys/net/ipv6").exists() {
+        return skip("sysctl may not be written".to_owned());
+    }
+    for arguments in [[near.as_slice(), &far].concat(), vec!["link", "set", NEAR, "up"], vec!["link", "set", FAR, "up"]] {
+        if let Err(why) = ip(&arguments) {
+            return skip(why);
+        }
+    }
+    Some(())
+}
+
+/// Runs `ip` in the thread's namespace.
+pub fn ip(arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new("ip").args(arguments).output().map_err(|error| format!("ip: {error}"))?;
+    if output.status.success() { Ok(()) } else { Err(format!("ip {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr))) }
+}
+
+pub fn skip<T>(why: String) -> Option<T> {
+    eprintln!("skipped: {} (this needs root, iproute2 and a kernel with veth)", why.trim_end());
+    None
+}
+
+/// None, with a word why, when the kernel lets us not; a panic for any other failure.
+pub fn allowed<T, E: std::fmt::Display>(result: Result<T, E>, io: impl FnOnce(&E) -> Option<i32>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(error) => match io(&error) {
+            Some(libc::EPERM | libc::EACCES | libc::ENOSYS | libc::EOPNOTSUPP | libc::EAFNOSUPPORT) => skip(error.to_string()),
+            _ => panic!("{error}"),
+        },
+    }
+}
+
+/// Receives until `count` packets came or nothing came for `patience`.
+pub fn receive(port: &mut impl Port, count: usize, patience: Duration) -> Vec<Received> {
+    let (mut pool, mut batch) = (Pool::default(), Vec::new());
+    let mut last = Instant::now();
+    while batch.len() < count && last.elapsed() < patience {
+        if port.rx(&mut pool, &mut batch, 64).unwrap() > 0 {
+            last = Instant::now();
+        } else {
+            let descriptor = port.descriptor().expect("a live port waits");
+            assert!(descriptor.as_raw_fd() >= 0);
+            port::live::wait_readable(descriptor, Duration::from_millis(5)).unwrap();
+        }
+    }
+    batch
+}
+
+/// A UDP frame to be forwarded, with a number in it, of `len` bytes.
+pub fn frame(number: u32, len: usize) -> Vec<u8> {
+    let mut frame = [&NEAR_MAC[..], &FAR_MAC, &[0x08, 0x00]].concat();
+    frame.extend([0x45, 0]);
+    frame.extend(((len - 14) as u16).to_be_bytes());
+    frame.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 1, 2, 3, 10, 4, 5, 6]);
+    frame.extend([0x12, 0x34, 0x56, 0x78]);
+    frame.extend(((len - 34) as u16).to_be_bytes());
+    frame.extend([0, 0]);
+    frame.extend(number.to_be_bytes());
+    let fill = [number as u8, (number >> 8) as u8, 0x55, 0xa7].repeat(len / 4);
+    frame.extend_from_slice(&fill[..len - frame.len()]);
+    frame
+}
+
+/// The number in a [`frame`].
+pub fn number(frame: &[u8]) -> u32 {
+    frame.get(42..46).map_or(u32::MAX, |bytes| u32::from_be_bytes(bytes.try_into().unwrap()))
+}
