@@ -9,6 +9,8 @@ use super::sys::{self, Request};
 const DRIVER: u32 = 0x03;
 const FLAGS: u32 = 0x25;
 const SET_FLAGS: u32 = 0x26;
+const MERGES: u32 = 0x2b;
+const SET_MERGES: u32 = 0x2c;
 const CHANNELS: u32 = 0x3c;
 const RX_VLAN: u32 = 1 << 8;
 /// `ARPHRD_ETHER`.
@@ -103,6 +105,24 @@ impl Device {
     pub fn set_strips_vlan(&self, strips: bool) -> io::Result<()> {
         let flags = self.flags()? & !RX_VLAN;
         self.ethtool(&mut [SET_FLAGS, if strips { flags | RX_VLAN } else { flags }])
+    }
+
+    /// True when it puts received segments of one flow together (GRO).
+    ///
+    /// # Errors
+    /// When it does not say.
+    pub fn merges_segments(&self) -> io::Result<bool> {
+        let mut value = [MERGES, 0];
+        self.ethtool(&mut value)?;
+        Ok(value[1] != 0)
+    }
+
+    /// Has it put received segments together, or not.
+    ///
+    /// # Errors
+    /// When it cannot do otherwise, or we may not tell it.
+    pub fn set_merges_segments(&self, merges: bool) -> io::Result<()> {
+        self.ethtool(&mut [SET_MERGES, u32::from(merges)])
     }
 
     fn flags(&self) -> io::Result<u32> {

@@ -2,6 +2,7 @@
 //!
 //! What each can do is told in `docs/ports.md`. All need privileges (CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF) to be opened and none afterwards.
 
+mod af_packet;
 mod af_xdp;
 mod checksum;
 mod device;
@@ -9,6 +10,7 @@ mod device;
 mod sys;
 pub mod xdp;
 
+pub use af_packet::{PacketPort, PacketSettings};
 pub use af_xdp::{Copies, XdpDevice, XdpError, XdpPort, XdpSettings};
 pub use device::Device;
 pub use sys::wait_readable;

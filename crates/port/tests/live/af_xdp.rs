@@ -6,7 +6,7 @@ use port::live::xdp::Attach;
 use port::live::{Copies, XdpDevice, XdpError, XdpPort, XdpSettings};
 use port::{Pool, Port, Time};
 
-use crate::lab::{self, FAR, NEAR};
+use crate::lab::{self, FAR, NEAR, event};
 
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Frames on the way at once: fewer than the 256 that a veth device holds, which drops what is more.
@@ -18,11 +18,6 @@ fn open(name: &str, settings: XdpSettings) -> Option<XdpDevice> {
 
 fn queue(device: &XdpDevice, queue: u32) -> Option<XdpPort> {
     lab::allowed(device.port(queue), |error: &XdpError| error.io().raw_os_error())
-}
-
-/// The value of an event.
-fn event(port: &mut impl Port, name: &str) -> u64 {
-    port.events().into_iter().find(|&(event, _)| event == name).map(|(_, value)| value).expect(name)
 }
 
 /// The far end sends to any MAC and hears only what is for its own: what comes back has the addresses turned round.
@@ -215,4 +210,15 @@ fn an_mtu_that_the_driver_cannot_take_is_explained() {
     if error.io().raw_os_error() != Some(libc::EPERM) {
         assert!(error.to_string().contains("MTU"), "{error}");
     }
+}
+
+#[test]
+fn a_checksum_left_to_hardware_that_is_not_there_is_finished() {
+    let Some(()) = lab::cable(1) else { return };
+    let Some(near) = open(NEAR, XdpSettings::default()) else { return };
+    let Some(mut port) = queue(&near, 0) else { return };
+    lab::kernel_sends(b"payload");
+    let batch = lab::receive(&mut port, 1, PATIENCE);
+    assert!(lab::is_checksum_right(&batch[0].buf), "{:02x?}", &batch[0].buf[..]);
+    assert_eq!(event(&mut port, "rx_checksum_finished"), 1);
 }

@@ -77,6 +77,11 @@ pub fn receive(port: &mut impl Port, count: usize, patience: Duration) -> Vec<Re
     batch
 }
 
+/// The value of an event.
+pub fn event(port: &mut impl Port, name: &str) -> u64 {
+    port.events().into_iter().find(|&(event, _)| event == name).map(|(_, value)| value).expect(name)
+}
+
 /// A UDP frame to be forwarded, with a number in it, of `len` bytes.
 pub fn frame(number: u32, len: usize) -> Vec<u8> {
     let mut frame = [&NEAR_MAC[..], &FAR_MAC, &[0x08, 0x00]].concat();
@@ -95,4 +100,18 @@ pub fn frame(number: u32, len: usize) -> Vec<u8> {
 /// The number in a [`frame`].
 pub fn number(frame: &[u8]) -> u32 {
     frame.get(42..46).map_or(u32::MAX, |bytes| u32::from_be_bytes(bytes.try_into().unwrap()))
+}
+
+/// Has the kernel send a UDP packet from the far end to an address behind the near one, with the checksum left to hardware.
+pub fn kernel_sends(payload: &[u8]) {
+    ip(&["address", "add", "10.1.2.3/24", "dev", FAR]).unwrap();
+    ip(&["neigh", "add", "10.1.2.9", "lladdr", "02:00:00:00:0e:01", "dev", FAR]).unwrap();
+    std::net::UdpSocket::bind("10.1.2.3:4660").unwrap().send_to(payload, "10.1.2.9:22136").unwrap();
+}
+
+/// True when the UDP checksum of a frame without IPv4 options is right (RFC 768).
+pub fn is_checksum_right(frame: &[u8]) -> bool {
+    let summed = [&frame[26..34], &[0, 17], &frame[38..40], &frame[34..]].concat();
+    let sum: u64 = summed.chunks(2).map(|word| u64::from(word[0]) << 8 | u64::from(*word.get(1).unwrap_or(&0))).sum();
+    frame[40..42] != [0, 0] && sum.is_multiple_of(0xffff)
 }

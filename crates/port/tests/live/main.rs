@@ -2,5 +2,6 @@
 //! says so and passes.
 #![cfg(target_os = "linux")]
 
+mod af_packet;
 mod af_xdp;
 mod lab;
