@@ -86,6 +86,25 @@ fn the_inner_header_is_not_validated_as_linux_does_not() {
 }
 
 #[test]
+fn a_wrong_version_of_the_inner_header_is_forwarded_as_linux_does() {
+    // What the outer header names decides which header the inner one is taken for; its version goes on as it came.
+    const INNER: usize = 14 + 40 + 8 + 2 * 16;
+    for (action, inner) in [
+        ("End.DX4 nh4 10.0.2.2 dev e2", inner4 as fn(u8) -> Frame),
+        ("End.DX6 nh6 fd00:2::2 dev e2", inner6),
+        ("End.DT6 table main dev e0", inner6),
+    ] {
+        let mut router = Router::with_sid(action);
+        let mut frame = encapsulated(inner(64)).bytes();
+        let mut expected = framed(from_router(2), inner(63)).bytes();
+        frame[INNER] ^= 0x10;
+        expected[14] ^= 0x10;
+        let sent = router.send_bytes(0, &frame);
+        assert_eq!(sent, [(2, expected)], "{action}");
+    }
+}
+
+#[test]
 fn end_dt6_enters_the_vrf_with_vrftable_and_not_with_table() {
     let own = "fd77::1".parse().expect("an address");
     let echo = || Ipv6::new(FAR6, own) / testkit::frame::Icmp6::echo(1, 2) / b"are you there";

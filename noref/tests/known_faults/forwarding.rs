@@ -3,9 +3,9 @@
 use std::net::Ipv6Addr;
 
 use route::DropReason;
-use testkit::frame::{Icmp4, Icmp6, Ipv4, Ipv6, Options, Udp};
+use testkit::frame::{Ether, Icmp4, Icmp6, Ipv4, Ipv6, Options, Udp};
 use wire::checksum::Sum;
-use wire::{icmp4, icmp6, proto};
+use wire::{Mac, icmp4, icmp6, proto};
 
 use crate::router::{FAR4, FAR6, HOST4, HOST6, Router, from_router, icmp4 as icmp4_of, icmp6 as icmp6_of, to_router};
 
@@ -52,6 +52,16 @@ fn hop_by_hop_options_are_obeyed_before_forwarding() {
     router.expect_silent_drop(framed(FAR6, 0x5e), DropReason::BadHopByHop);
     router.expect_error(framed(FAR6, 0x9e), DropReason::BadHopByHop, (icmp6::PARAMETER_PROBLEM, icmp6::parameter::OPTION));
     router.expect_error(framed(FAR6, 0xde), DropReason::BadHopByHop, (icmp6::PARAMETER_PROBLEM, icmp6::parameter::OPTION));
+}
+
+#[test]
+fn an_unknown_option_sent_to_a_group_is_told_of_only_where_its_bits_say_so() {
+    let mut router = Router::with("");
+    let group = "ff02::1".parse().expect("an address");
+    let header = Ether::new(Mac::for_ipv6_group(group), Mac([2, 0, 0, 0, 0x0f, 0]));
+    let packet = |option| header.clone() / Ipv6::new(HOST6, group) / Options::hop_by_hop(&[option, 2, 0, 0]) / Udp::new(1111, 2222);
+    router.expect_error(packet(0x9e), DropReason::BadHopByHop, (icmp6::PARAMETER_PROBLEM, icmp6::parameter::OPTION));
+    router.expect_silent_drop(packet(0xde), DropReason::BadHopByHop);
 }
 
 #[test]

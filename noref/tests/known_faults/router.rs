@@ -83,9 +83,14 @@ impl Router {
 
     /// Sends a frame to port number `port`. What leaves: port number and frame.
     pub fn send(&mut self, port: usize, frame: Frame) -> Vec<(usize, Vec<u8>)> {
+        self.send_bytes(port, &frame.bytes())
+    }
+
+    /// As [`Router::send`] for a frame that no builder makes.
+    pub fn send_bytes(&mut self, port: usize, frame: &[u8]) -> Vec<(usize, Vec<u8>)> {
         self.now = self.now.after(std::time::Duration::from_secs(2));
-        let mut buf = self.worker.pool().take(0);
-        buf.append(&frame.bytes());
+        let mut buf = self.worker.pool().take(frame.len());
+        buf.append(frame);
         self.worker.receive(port, buf, self.now);
         self.worker.run();
         let mut sent = Vec::new();
