@@ -172,7 +172,9 @@ impl Host {
         if way.gateway().is_some() || !self.peers.allow(IpAddr::V6(src), 1000, packet.time.0) {
             return;
         }
-        let mac = cx.tables.network.neighbours.find(cx.guard, forward.dev, target.into()).and_then(|n| n.mac());
+        // The address that the packet goes to: a SID's nexthop where the route has no gateway.
+        let next = gateway.map_or(forward.to, |gateway| gateway.addr());
+        let mac = cx.tables.network.neighbours.find(cx.guard, forward.dev, next).and_then(|n| n.mac());
         let options = if mac.is_some() { 8 } else { 0 };
         let quoted = (ipv6::MIN_MTU - ipv6::LEN - REDIRECT - options).min(packet.buf.len() + 8) & !7;
         let mut buf = self.blank(ipv6::LEN + REDIRECT + options + quoted);
