@@ -8,6 +8,7 @@ use wire::ipv6;
 
 use crate::context::Context;
 use crate::describe;
+use crate::options4::Options;
 use crate::packet::{Packet, Version};
 use crate::trace::Ledger;
 
@@ -40,6 +41,8 @@ fn process(cx: &Context<'_, '_>, packet: &mut Packet, id: SidId, sid: &Sid, ledg
         Ok(next) => {
             if let Next::Route4(_) = next {
                 packet.version = Version::V4;
+                // Linux looks at options where a packet comes in from a link, and this one came in as IPv6.
+                packet.options = Some(Options::default());
             }
             count.processed.add(bytes);
         }
