@@ -81,7 +81,7 @@ impl<'a, 'g> Context<'a, 'g> {
 
     /// The IPv4 address from which `to` is answered in the VRF of `near` (Linux `fib_compute_spec_dst`): that of the route back, else one of `near`.
     pub(crate) fn answers_from(&self, to: Ipv4Addr, near: IfIndex) -> Option<Ipv4Addr> {
-        if to.octets()[0] != 0 {
+        if !to.is_unspecified() {
             let back = self.tables.network.v4.lookup(self.guard, &self.own_flow(to, Ipv4Addr::UNSPECIFIED, near), RouteRefs::Noref).dst;
             if let Some(source) = self.source_by(&back, 0, to) {
                 return Some(source);
@@ -107,7 +107,7 @@ impl<'a, 'g> Context<'a, 'g> {
         let flow = self.flow(addr, Ipv4Addr::UNSPECIFIED, IfIndex::LO, IfIndex::LO);
         let found = self.tables.network.v4.lookup_table(self.guard, TableId::LOCAL, &flow, RouteRefs::Noref);
         let known = found.is_some_and(|answer| matches!(answer.dst.kind, Kind::Local | Kind::Broadcast | Kind::Multicast));
-        known || addr.octets()[0] == 0 || addr.is_multicast() || addr.is_broadcast()
+        known || addr.is_unspecified() || addr.is_multicast() || addr.is_broadcast()
     }
 
     /// True when `addr` is the subnet-router anycast address of one of the router's subnets.

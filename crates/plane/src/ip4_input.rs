@@ -62,7 +62,6 @@ pub(crate) enum Addresses {
 
 /// Sorts out addresses that no packet on the wire may have.
 pub(crate) fn check_addresses(src: Ipv4Addr, dst: Ipv4Addr) -> Result<Addresses, DropReason> {
-    let zero_net = |addr: Ipv4Addr| addr.octets()[0] == 0;
     if dst.is_multicast() {
         return Ok(Addresses::Multicast);
     }
@@ -72,10 +71,10 @@ pub(crate) fn check_addresses(src: Ipv4Addr, dst: Ipv4Addr) -> Result<Addresses,
     if dst.is_broadcast() || src.is_unspecified() && dst.is_unspecified() {
         return Ok(Addresses::Broadcast);
     }
-    if zero_net(src) || src.is_loopback() && !dst.is_loopback() {
+    if src.is_unspecified() || src.is_loopback() && !dst.is_loopback() {
         return Err(DropReason::MartianSource);
     }
-    if zero_net(dst) || dst.is_loopback() {
+    if dst.is_unspecified() || dst.is_loopback() {
         return Err(DropReason::MartianDestination);
     }
     Ok(Addresses::Route)
@@ -93,8 +92,10 @@ mod tests {
         assert_eq!(check([0, 0, 0, 0], [255, 255, 255, 255]), Ok(Addresses::Broadcast));
         assert_eq!(check([10, 0, 0, 2], [224, 0, 0, 5]), Ok(Addresses::Multicast));
         assert_eq!(check([127, 0, 0, 1], [10, 9, 0, 9]), Err(DropReason::MartianSource));
-        assert_eq!(check([0, 0, 0, 7], [10, 9, 0, 9]), Err(DropReason::MartianSource));
+        assert_eq!(check([0, 0, 0, 0], [10, 9, 0, 9]), Err(DropReason::MartianSource));
         assert_eq!(check([10, 0, 0, 2], [127, 0, 0, 1]), Err(DropReason::MartianDestination));
-        assert_eq!(check([10, 0, 0, 2], [0, 1, 2, 3]), Err(DropReason::MartianDestination));
+        assert_eq!(check([10, 0, 0, 2], [0, 0, 0, 0]), Err(DropReason::MartianDestination));
+        // Linux routes the rest of 0.0.0.0/8 like any other addresses since 5.3.
+        assert_eq!(check([0, 0, 0, 7], [0, 1, 2, 3]), Ok(Addresses::Route));
     }
 }
