@@ -22,17 +22,15 @@ pub(crate) fn input<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, ledger: &mut 
         _ => Addressed::Other,
     };
     let mut ethertype = header.ethertype();
-    if matches!(ethertype, EtherType::VLAN) {
-        match priority_tag(&packet.buf) {
-            // VID 0 carries a priority only: the frame belongs to the port itself (IEEE 802.1Q §9.6).
-            Some(inner) => {
-                ethertype = inner;
-                if !packet.buf.remove(eth::LEN - 2, TAG) {
-                    return Verdict::Drop(DropReason::FrameTooShort);
-                }
-            }
-            None => return Verdict::Drop(DropReason::UnknownVlan),
-        }
+    // VID 0 carries a priority only: the frame belongs to the port itself (IEEE 802.1Q §9.6), however many such tags it has.
+    let mut tags = 0;
+    while matches!(ethertype, EtherType::VLAN | EtherType::QINQ) {
+        let Some(inner) = priority_tag(&packet.buf, eth::LEN + tags) else { return Verdict::Drop(DropReason::UnknownVlan) };
+        ethertype = inner;
+        tags += TAG;
+    }
+    if tags > 0 && !packet.buf.remove(eth::LEN - 2, tags) {
+        return Verdict::Drop(DropReason::FrameTooShort);
     }
     packet.buf.trim_front(eth::LEN);
     packet.l2_len = eth::LEN as u8;
@@ -41,14 +39,13 @@ pub(crate) fn input<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, ledger: &mut 
         EtherType::IPV4 => ip4_input::input(cx, link, packet),
         EtherType::ARP if packet.addressed == Addressed::Other => Verdict::Drop(DropReason::OtherHost),
         EtherType::ARP => Verdict::Arp,
-        EtherType::QINQ => Verdict::Drop(DropReason::UnknownVlan),
         _ => Verdict::Drop(DropReason::UnknownEtherType),
     }
 }
 
-/// The EtherType behind a tag of VID 0.
-fn priority_tag(frame: &[u8]) -> Option<EtherType> {
-    let tag: [u8; 4] = frame.get(eth::LEN..eth::LEN + TAG)?.try_into().ok()?;
+/// The EtherType behind a tag of VID 0 that stands at `at`.
+fn priority_tag(frame: &[u8], at: usize) -> Option<EtherType> {
+    let tag: [u8; TAG] = frame.get(at..at + TAG)?.try_into().ok()?;
     let [a, b, c, d] = tag;
     (u16::from_be_bytes([a, b]) & 0xfff == 0).then_some(EtherType(u16::from_be_bytes([c, d])))
 }
