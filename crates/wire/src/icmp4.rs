@@ -20,6 +20,8 @@ pub const TIME_EXCEEDED: u8 = 11;
 pub const PARAMETER_PROBLEM: u8 = 12;
 /// Timestamp request.
 pub const TIMESTAMP: u8 = 13;
+/// Time stamp reply.
+pub const TIMESTAMP_REPLY: u8 = 14;
 /// Highest type number of RFC 792 and RFC 950.
 pub const MAX_TYPE: u8 = 18;
 

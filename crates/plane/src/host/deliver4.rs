@@ -16,6 +16,11 @@ impl Host {
     /// Delivers a packet that a local route led here; `group`: it was sent to a broadcast or multicast address.
     pub(super) fn deliver4(&mut self, cx: &Context<'_, '_>, mut packet: Packet, group: bool, ledger: &mut Ledger) {
         if let Err(refused) = forward4::options(cx, &mut packet, !group) {
+            let refused = match refused {
+                // No error about what was sent to a group (RFC 1812 §4.3.2.7).
+                Verdict::Error(_, reason) if group => Verdict::Drop(reason),
+                refused => refused,
+            };
             return self.perform(cx, packet, refused, ledger);
         }
         let Some(header) = ipv4::Header::read(&packet.buf) else { return self.drop(packet, DropReason::HeaderTruncated, ledger) };
@@ -28,7 +33,7 @@ impl Host {
         let Some(header) = ipv4::Header::read(&packet.buf) else { return self.drop(packet, DropReason::HeaderTruncated, ledger) };
         match header.proto {
             proto::ICMP4 => self.icmp4(cx, packet, group, ledger),
-            proto::UDP => self.udp4(cx, packet, group, ledger),
+            proto::UDP | proto::UDP_LITE => self.udp4(cx, packet, group, ledger),
             proto::TCP if !group => self.tcp4(cx, packet, ledger),
             proto::TCP | proto::IGMP => self.drop(packet, DropReason::NoProtocol, ledger),
             _ => self.refuse4(cx, packet, group, icmp4::unreachable::PROTOCOL, DropReason::NoProtocol, ledger),
@@ -76,24 +81,36 @@ impl Host {
         }
         match header.kind {
             icmp4::ECHO => self.echo4(cx, packet, group, ledger),
+            icmp4::TIMESTAMP => self.timestamp4(cx, packet, group, ledger),
             kind if icmp4::is_error(kind) => self.delivered(packet, || format!("ICMP error type {kind}"), ledger),
             _ => self.drop(packet, DropReason::IcmpIgnored, ledger),
         }
     }
 
-    fn udp4(&mut self, cx: &Context<'_, '_>, packet: Packet, group: bool, ledger: &mut Ledger) {
-        if !udp4_is_valid(&packet.buf) {
-            return self.drop(packet, DropReason::BadUpperChecksum, ledger);
-        }
+    fn udp4(&mut self, cx: &Context<'_, '_>, mut packet: Packet, group: bool, ledger: &mut Ledger) {
+        let Some(end) = datagram_end(&packet.buf) else { return self.drop(packet, DropReason::BadUpperChecksum, ledger) };
+        // An error quotes the datagram without what is behind it.
+        packet.buf.truncate(end);
         self.refuse4(cx, packet, group, icmp4::unreachable::PORT, DropReason::NoListener, ledger);
     }
 }
 
-fn udp4_is_valid(packet: &[u8]) -> bool {
-    let Some(ip) = ipv4::Header::read(packet) else { return false };
-    let upper = packet.get(ip.header_len()..).unwrap_or_default();
-    let Some(header) = udp::Header::read(upper) else { return false };
-    let len = usize::from(header.len.get());
-    let Some(datagram) = upper.get(..len).filter(|_| len >= udp::LEN) else { return false };
-    header.checksum.get() == 0 || Sum::pseudo4(ip.src(), ip.dst(), proto::UDP, len).bytes(datagram).is_valid()
+/// Where the datagram of UDP or UDP-Lite behind the IPv4 header ends; none when its length or checksum is wrong.
+fn datagram_end(packet: &[u8]) -> Option<usize> {
+    let ip = ipv4::Header::read(packet)?;
+    let upper = packet.get(ip.header_len()..)?;
+    let header = udp::Header::read(upper)?;
+    let lite = ip.proto == proto::UDP_LITE;
+    let covered = match usize::from(header.len.get()) {
+        0 if lite => upper.len(),
+        covered => covered,
+    };
+    let bytes = upper.get(..covered).filter(|_| covered >= udp::LEN)?;
+    let len = if lite { upper.len() } else { covered };
+    // UDP-Lite has no "no checksum" (RFC 3828 §3.1).
+    let valid = match header.checksum.get() {
+        0 => !lite,
+        _ => Sum::pseudo4(ip.src(), ip.dst(), ip.proto, len).bytes(bytes).is_valid(),
+    };
+    valid.then_some(ip.header_len() + len)
 }

@@ -9,6 +9,7 @@ use wire::{icmp4, ipv4, proto};
 use super::Host;
 use super::answer4::{Head4, carried_back};
 use crate::context::Context;
+use crate::options4;
 use crate::packet::{Addressed, Packet, Version};
 use crate::rate::{Global, Peer};
 use crate::trace::Ledger;
@@ -83,23 +84,44 @@ impl Host {
 
     /// Answers an echo request that stands behind the IPv4 header.
     pub(super) fn echo4(&mut self, cx: &Context<'_, '_>, packet: Packet, group: bool, ledger: &mut Ledger) {
+        if cx.settings.icmp4_echo_ignore_all {
+            return self.drop(packet, DropReason::IcmpIgnored, ledger);
+        }
+        let Some(at) = ipv4::Header::read(&packet.buf).map(ipv4::Header::header_len) else { return };
+        let end = packet.buf.len();
+        let code = packet.buf.get(at + 1).copied().unwrap_or_default();
+        self.reply4(cx, packet, group, [icmp4::ECHO_REPLY, code], end, &[], ledger);
+    }
+
+    /// Answers a time stamp request that stands behind the IPv4 header: its originate time comes back with the time of receipt and of the answer.
+    pub(super) fn timestamp4(&mut self, cx: &Context<'_, '_>, packet: Packet, group: bool, ledger: &mut Ledger) {
+        let Some(at) = ipv4::Header::read(&packet.buf).map(ipv4::Header::header_len) else { return };
+        let [a, b, c, d] = options4::milliseconds_of_day(packet.time).to_be_bytes();
+        self.reply4(cx, packet, group, [icmp4::TIMESTAMP_REPLY, 0], at + icmp4::LEN + 4, &[a, b, c, d, a, b, c, d], ledger);
+    }
+
+    /// Answers a request with a message of this type and code: the request's bytes up to `end` behind type and checksum, then `tail`.
+    #[expect(clippy::too_many_arguments, reason = "the parts of the message, and where to write it down")]
+    fn reply4(&mut self, cx: &Context<'_, '_>, packet: Packet, group: bool, kind: [u8; 2], end: usize, tail: &[u8], ledger: &mut Ledger) {
         let Some(header) = ipv4::Header::read(&packet.buf) else { return };
         let (to, dst, tos, at) = (header.src(), header.dst(), header.tos, header.header_len());
-        if cx.settings.icmp4_echo_ignore_all || group && cx.settings.icmp4_echo_ignore_broadcasts || to.is_unspecified() {
+        if group && cx.settings.icmp4_echo_ignore_broadcasts || to.is_unspecified() {
             return self.drop(packet, DropReason::IcmpIgnored, ledger);
         }
         let source = if group { cx.answers_from(to, packet.dev) } else { Some(dst) };
-        let (Some(source), Some(body)) = (source, packet.buf.get(at + icmp4::LEN..)) else {
+        let (Some(source), Some(request)) = (source, packet.buf.get(at..end)) else {
             return self.drop(packet, DropReason::NoSourceAddress, ledger);
         };
         let Some(options) = carried_back(cx, &packet, source) else { return self.drop(packet, DropReason::BadOption, ledger) };
         let head = Head4 { proto: proto::ICMP4, source, to, tos, options: &options };
-        let mut reply = self.packet4(cx, &head, icmp4::LEN + body.len());
+        let mut reply = self.packet4(cx, &head, request.len() + tail.len());
         let message = &mut reply[head.len()..];
-        message[0] = icmp4::ECHO_REPLY;
-        message[4..].copy_from_slice(&packet.buf[at + 4..]);
+        message[..request.len()].copy_from_slice(request);
+        message[request.len()..].copy_from_slice(tail);
+        message[..2].copy_from_slice(&kind);
+        message[2..4].fill(0);
         self.finish4(cx, reply, head.len(), &packet, ledger);
-        self.delivered(packet, || format!("echo request answered to {to}"), ledger);
+        self.delivered(packet, || format!("request answered by {source}, to {to}"), ledger);
     }
 
     /// Tells the source of a packet that goes back where it came from of the better gateway (RFC 1812 §5.2.7.2), or in IPv6 as RFC 4861 §8 says.
@@ -144,9 +166,14 @@ fn forbidden(packet: &Packet, kind: u8) -> Option<&'static str> {
     }
     if icmp4::is_error(kind) && header.proto == proto::ICMP4 {
         let inner = packet.buf.get(header.header_len()).copied();
-        if inner.is_none_or(|inner| inner > icmp4::MAX_TYPE || icmp4::is_error(inner)) {
+        if inner.is_none_or(|inner| inner > icmp4::MAX_TYPE || counts_as_error(inner)) {
             return Some("the packet is an ICMP error itself");
         }
     }
     None
+}
+
+/// What Linux sends no errors about: besides the errors of RFC 792, router discovery and what was never assigned.
+fn counts_as_error(kind: u8) -> bool {
+    matches!(kind, 1..=7 | 9..=12)
 }

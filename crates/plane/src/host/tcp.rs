@@ -17,6 +17,11 @@ use crate::trace::Ledger;
 /// Bytes of a header without options.
 const HEADER: usize = 20;
 
+/// The bits of a TOS or traffic class that congestion marks.
+const ECN: u8 = 3;
+/// Option kind of a keyed MD5 signature (RFC 2385): there is no key here to sign an answer with.
+const SIGNATURE: u8 = 19;
+
 mod flag {
     pub const FIN: u8 = 0x01;
     pub const SYN: u8 = 0x02;
@@ -27,7 +32,7 @@ mod flag {
 impl Host {
     pub(super) fn tcp4(&mut self, cx: &Context<'_, '_>, packet: Packet, ledger: &mut Ledger) {
         let Some(ip) = ipv4::Header::read(&packet.buf) else { return };
-        let (src, dst) = (ip.src(), ip.dst());
+        let (src, dst, tos) = (ip.src(), ip.dst(), ip.tos);
         let segment = packet.buf.get(ip.header_len()..).unwrap_or_default();
         let valid = Sum::pseudo4(src, dst, proto::TCP, segment.len()).bytes(segment).is_valid();
         let Some(mut reset) = reset(segment).filter(|_| valid && packet.addressed == Addressed::Host) else {
@@ -36,7 +41,7 @@ impl Host {
         let Some(options) = carried_back(cx, &packet, dst) else { return self.drop(packet, DropReason::BadOption, ledger) };
         let sum = Sum::pseudo4(dst, src, proto::TCP, HEADER).bytes(&reset).finish();
         reset[16..18].copy_from_slice(&sum.to_be_bytes());
-        let head = Head4 { proto: proto::TCP, source: dst, to: src, tos: 0, options: &options };
+        let head = Head4 { proto: proto::TCP, source: dst, to: src, tos: tos & !ECN, options: &options };
         let mut buf = self.packet4(cx, &head, HEADER);
         buf[head.len()..].copy_from_slice(&reset);
         if let Some(header) = ipv4::Header::read_mut(&mut buf) {
@@ -75,7 +80,8 @@ fn reset(segment: &[u8]) -> Option<[u8; HEADER]> {
     let header: &[u8; HEADER] = segment.get(..HEADER)?.try_into().ok()?;
     let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, offset, flags, ..] = *header;
     let len = usize::from(offset >> 4) * 4;
-    if flags & flag::RST != 0 || len < HEADER || len > segment.len() {
+    let options = segment.get(HEADER..len)?;
+    if flags & flag::RST != 0 || is_signed(options) {
         return None;
     }
     let mut reset = [0; HEADER];
@@ -94,6 +100,22 @@ fn reset(segment: &[u8]) -> Option<[u8; HEADER]> {
     Some(reset)
 }
 
+/// True when a signature is among the options (Linux `tcp_parse_auth_options`).
+fn is_signed(mut options: &[u8]) -> bool {
+    loop {
+        match *options {
+            [] | [0, ..] => return false,
+            [1, ref rest @ ..] => options = rest,
+            [SIGNATURE, 18, ..] => return options.len() >= 18,
+            [_, len, ..] if len >= 2 => match options.get(usize::from(len)..) {
+                Some(rest) => options = rest,
+                None => return false,
+            },
+            _ => return false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +128,16 @@ mod tests {
         let reset = reset(&syn).unwrap();
         assert_eq!(reset[..4], [0, 80, 0x12, 0x34]);
         assert_eq!((reset[8..12].to_vec(), reset[13]), (vec![0, 0, 0, 8], flag::RST | flag::ACK));
+    }
+
+    #[test]
+    fn a_signed_segment_is_not_answered_as_nobody_could_sign_the_answer() {
+        let mut signed = [0; HEADER + 20];
+        signed[12..14].copy_from_slice(&[10 << 4, flag::SYN]);
+        signed[HEADER..HEADER + 4].copy_from_slice(&[1, 1, SIGNATURE, 18]);
+        assert_eq!(reset(&signed), None);
+        signed[HEADER + 2] = 253;
+        assert!(reset(&signed).is_some());
     }
 
     #[test]
