@@ -24,11 +24,13 @@ fn main() -> ExitCode {
     let mut equal = true;
     for dir in arguments {
         let case = Case::open(&dir);
-        if let Err(reason) = record(&case, &dir) {
-            eprintln!("{}: not compared: {reason}", case.name);
-            return ExitCode::FAILURE;
+        match record(&case, &dir) {
+            Ok(()) => equal &= compare(&case, &noref),
+            Err(reason) => {
+                eprintln!("{}: not compared: {reason}", case.name);
+                equal = false;
+            }
         }
-        equal &= compare(&case, &noref);
     }
     if equal { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -67,10 +69,12 @@ fn compare(case: &Case, noref: &Path) -> bool {
     let replay = Replay::new(noref, &case.network(), tx.path()).ports(PORTS);
     let outcome = case.inputs().iter().fold(replay, |replay, (port, file)| replay.rx(port, file)).run();
     let comparison = case.compare(tx.path());
-    println!("{}: {} of {} frames differ", case.name, comparison.different.len(), comparison.frames);
+    // What noref sends later, when waiting packets are given up, has nothing to be compared with.
+    let different: Vec<_> = comparison.different.iter().filter(|it| case.frames.iter().any(|line| line.number == it.number)).collect();
+    println!("{}: {} of {} frames differ", case.name, different.len(), comparison.frames);
     if !outcome.completed() {
         println!("  exit status {:?}: {}", outcome.status, outcome.stderr.trim());
     }
-    comparison.different.iter().for_each(|difference| println!("  {difference}"));
-    outcome.completed() && comparison.different.is_empty()
+    different.iter().for_each(|difference| println!("  {difference}"));
+    outcome.completed() && different.is_empty()
 }

@@ -61,7 +61,8 @@ impl Kernel {
             // Checksums are part of what is compared; without ethtool those of TCP may be missing.
             let _ = kernel.inside("ethtool", &["-K", port, "tx", "off"]);
         }
-        kernel.inside("sh", &["-ec", &format!(". {}", network.display())])?;
+        let text = std::fs::read_to_string(network).map_err(|e| format!("{}: {e}", network.display()))?;
+        kernel.inside("sh", &["-ec", &text.lines().map(as_shell).collect::<String>()])?;
         kernel.ports = kernel.open_ports()?;
         sleep(SETTLE);
         Ok(kernel)
@@ -117,6 +118,14 @@ impl Kernel {
 impl Drop for Kernel {
     fn drop(&mut self) {
         let _ = run("ip", &["netns", "del", &self.namespace]);
+    }
+}
+
+/// A line of a network file as a shell takes it: iproute2 asks for the secret of a key, and reads the answer from its input.
+fn as_shell(line: &str) -> String {
+    match line.strip_prefix("ip sr hmac set ").and_then(|rest| rest.rsplit_once(' ')) {
+        Some((key, secret)) => format!("echo {secret} | ip sr hmac set {key}\n"),
+        None => format!("{line}\n"),
     }
 }
 

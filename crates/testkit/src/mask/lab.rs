@@ -1,6 +1,7 @@
 //! The mask for cases that were recorded on a running kernel with the ports of the golden cases.
 
 use super::{byte, one_boot, word, zero};
+use wire::icmp4::TIMESTAMP_REPLY;
 use wire::{EtherType, eth, ipv6, proto};
 
 /// Masks an Ethernet frame.
@@ -14,8 +15,13 @@ pub fn apply(frame: &mut [u8]) {
     }
 }
 
-/// Identification and checksum of a packet from one of the router's addresses, 10.0.x.1, are free.
+/// Identification and checksum of a packet from one of the router's addresses, 10.0.x.1, are free, and the times of its time stamp replies.
 fn ip4(packet: &mut [u8]) {
+    let upper = usize::from(byte(packet, 0).unwrap_or_default() & 15) * 4;
+    if byte(packet, 9) == Some(proto::ICMP4) && byte(packet, upper) == Some(TIMESTAMP_REPLY) {
+        zero(packet, upper + 2, 2);
+        zero(packet, upper + 12, 8);
+    }
     if matches!(packet.get(12..16), Some([10, 0, _, 1])) {
         zero(packet, 4, 2);
         zero(packet, 10, 2);
