@@ -39,6 +39,8 @@ pub struct IfIndex(pub u32);
 impl IfIndex {
     /// The loopback interface.
     pub const LO: IfIndex = IfIndex(1);
+    /// The number that names none: a route that leads there leaves its packets to the kernel.
+    pub const KERNEL: IfIndex = IfIndex(0);
 }
 
 /// A seg6local route's behaviour: index of its entry in `srv6`'s table of SIDs.

@@ -15,6 +15,8 @@ pub enum LinkKind {
     Loopback,
     /// A VRF device, whose members look routes up in its table.
     Vrf(TableId),
+    /// A device of the kernel that is no port of this router: packets to it are the kernel's.
+    Elsewhere,
 }
 
 /// An IPv4 address of an interface.
@@ -234,18 +236,28 @@ impl Links {
     /// Adds an interface of the next number.
     pub fn add(&mut self, name: &str, kind: LinkKind) -> IfIndex {
         let index = IfIndex(self.slots.len().max(1) as u32);
-        self.slots.resize(index.0 as usize, None);
-        self.slots.push(Some(Link::new(index, name, kind)));
+        self.put(Link::new(index, name, kind));
+        index
+    }
+
+    /// Adds an interface under the number that it has, in place of the one that has it.
+    pub fn put(&mut self, link: Link) {
+        let Link { index, kind, .. } = link;
+        self.remove(index);
+        let at = index.0 as usize;
+        self.slots.resize(self.slots.len().max(at + 1), None);
+        self.slots[at] = Some(link);
         if let LinkKind::Port(place) = kind {
             self.ports.resize(self.ports.len().max(place + 1), IfIndex(0));
             self.ports[place] = index;
         }
-        index
     }
 
-    /// Removes an interface; its number is not given out again.
+    /// Removes an interface; [`Links::add`] does not give its number out again.
     pub fn remove(&mut self, index: IfIndex) -> Option<Link> {
-        self.slots.get_mut(index.0 as usize)?.take()
+        let link = self.slots.get_mut(index.0 as usize)?.take()?;
+        self.ports.iter_mut().filter(|port| **port == index).for_each(|port| *port = IfIndex(0));
+        Some(link)
     }
 
     /// The VRF device that a packet on `index` belongs to: itself or its master.

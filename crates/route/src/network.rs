@@ -122,6 +122,8 @@ pub struct Editor {
     pub(crate) settings: Settings,
     pub(crate) rib4: Rib<Ipv4Addr>,
     pub(crate) rib6: Rib<Ipv6Addr>,
+    /// The tables are those of a kernel that has derived what is to be derived.
+    pub(crate) mirrors: bool,
 }
 
 impl Default for Editor {
@@ -145,7 +147,7 @@ impl Editor {
             neighbours: Neighbours::new(&domain),
             domain: domain.clone(),
         });
-        let mut editor = Editor { network, links, settings, rib4: Rib::new(&domain), rib6: Rib::new(&domain) };
+        let mut editor = Editor { network, links, settings, rib4: Rib::new(&domain), rib6: Rib::new(&domain), mirrors: false };
         // IPv6 has no table `default` in its rules.
         let _ = editor.rib6.rule_del(|rule| rule.pref == 32767);
         editor
@@ -158,7 +160,9 @@ impl Editor {
 
     /// Makes all changes since the last commit visible to workers.
     pub fn commit(&mut self) {
-        self.add_missing_link_locals();
+        if !self.mirrors {
+            self.add_missing_link_locals();
+        }
         self.links.index_addresses();
         self.network.links.publish(self.links.clone());
         self.network.settings.publish(self.settings.clone());

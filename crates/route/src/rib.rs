@@ -94,6 +94,8 @@ pub struct Rib<A: Address> {
     rules: Vec<Rule<A>>,
     rules_changed: bool,
     effects: HashSet<Arc<Effect>, FastHash>,
+    /// At this number of effects those that no route has any more are forgotten.
+    effects_limit: usize,
     made: HashMap<Arc<Effect>, Made, FastHash>,
     made_by_id: HashMap<u32, Arc<Effect>>,
     /// Gateways found on a link since a connected route last changed.
@@ -108,6 +110,7 @@ impl<A: Address> Rib<A> {
             rules: Vec::new(),
             rules_changed: true,
             effects: HashSet::default(),
+            effects_limit: 1024,
             made: HashMap::default(),
             made_by_id: HashMap::new(),
             reachable: HashSet::default(),
@@ -172,6 +175,10 @@ impl<A: Address> Rib<A> {
     pub(crate) fn intern(&mut self, effect: Effect) -> Arc<Effect> {
         if let Some(known) = self.effects.get(&effect) {
             return known.clone();
+        }
+        if self.effects.len() >= self.effects_limit {
+            self.effects.retain(|effect| Arc::strong_count(effect) > 1);
+            self.effects_limit = self.effects.len().saturating_mul(2).max(1024);
         }
         let effect = Arc::new(effect);
         self.effects.insert(effect.clone());

@@ -1,0 +1,110 @@
+//! Tables that follow a kernel's: they are told what is there, and derive and refuse nothing.
+
+use crate::{Editor, Effect, Family, IfIndex, Link, Prefix, Put, RouteEntry, Rule, TableId};
+
+impl Editor {
+    /// As [`Editor::new`], for the mirror of a kernel: there is no rule, and no address, route or interface is made because of another. The functions
+    /// named `mirror_…` are for such an editor only.
+    pub fn mirror() -> Editor {
+        let mut editor = Editor::new();
+        editor.mirrors = true;
+        editor.mirror_rules::<std::net::Ipv4Addr>([]);
+        editor.mirror_rules::<std::net::Ipv6Addr>([]);
+        editor
+    }
+
+    /// Puts an interface with its addresses and settings under the number that the kernel gave it.
+    pub fn mirror_link(&mut self, link: Link) {
+        self.links.put(link);
+    }
+
+    /// Removes an interface. Its routes are told of apart.
+    pub fn mirror_link_del(&mut self, index: IfIndex) {
+        self.links.remove(index);
+    }
+
+    /// What the kernel has for a prefix, in its order, in place of everything that is there; nothing removes the prefix. `effect` of the entries is
+    /// shared with other routes of the same effect.
+    pub fn mirror_routes<A: Family>(
+        &mut self,
+        table: TableId,
+        prefix: Prefix<A>,
+        routes: impl IntoIterator<Item = (MirroredRoute, Effect)>,
+    ) {
+        let rib = A::rib(self).0;
+        while rib.remove(table, prefix, |_| true).is_ok() {}
+        for (MirroredRoute { metric, protocol, scope }, effect) in routes {
+            let effect = rib.intern(effect);
+            // One that is there twice does nothing the second time.
+            let _ = rib.put(table, prefix, RouteEntry { metric, protocol, scope, effect }, Put::Append);
+        }
+    }
+
+    /// The kernel's rules, in its order, in place of all.
+    pub fn mirror_rules<A: Family>(&mut self, rules: impl IntoIterator<Item = Rule<A>>) {
+        let rib = A::rib(self).0;
+        while rib.rule_del(|_| true).is_ok() {}
+        for rule in rules {
+            // A rule that is there twice does nothing the second time.
+            let _ = rib.rule_add(rule);
+        }
+    }
+}
+
+/// A route without what it does: see [`RouteEntry`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MirroredRoute {
+    /// Lower is better.
+    pub metric: u32,
+    /// Protocol number (`proto`).
+    pub protocol: u8,
+    /// Scope number.
+    pub scope: u8,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::{Action, Encap, Hop, Kind, LinkKind};
+
+    fn to(dev: u32) -> Effect {
+        let hop = Hop { dev: IfIndex(dev), via: None, encap: Encap::None, weight: 1 };
+        Effect { kind: Kind::Unicast, hops: vec![hop], mtu: 0, src: None }
+    }
+
+    #[test]
+    fn what_is_told_takes_the_place_of_what_was_there() {
+        let mut editor = Editor::mirror();
+        let prefix = Prefix::new(Ipv4Addr::new(10, 9, 0, 0), 16).unwrap();
+        let route = |metric| MirroredRoute { metric, protocol: 3, scope: 253 };
+        editor.mirror_routes(TableId::MAIN, prefix, [(route(0), to(7)), (route(5), to(8))]);
+        editor.mirror_routes(TableId::MAIN, prefix, [(route(5), to(9))]);
+        editor.commit();
+        let devices: Vec<_> = editor.routes(TableId::MAIN).map(|(_, entry): (Prefix<Ipv4Addr>, _)| entry.effect.hops[0].dev.0).collect();
+        assert_eq!(devices, [9]);
+        editor.mirror_routes(TableId::MAIN, prefix, []);
+        editor.commit();
+        assert_eq!(editor.routes::<Ipv4Addr>(TableId::MAIN).count(), 0);
+    }
+
+    #[test]
+    fn interfaces_keep_the_kernels_numbers_and_nothing_is_derived() {
+        let mut editor = Editor::mirror();
+        let mut link = Link::new(IfIndex(41), "e0", LinkKind::Port(2));
+        (link.up, link.mtu) = (true, 1500);
+        editor.mirror_link(link.clone());
+        editor.commit();
+        assert_eq!(editor.links().of_port(2).map(|link| link.index), Some(IfIndex(41)));
+        assert!(editor.links().get(IfIndex(41)).is_some_and(|link| link.addrs6.is_empty()));
+        // The device comes back under another number.
+        link.index = IfIndex(77);
+        editor.mirror_link(link);
+        editor.mirror_link_del(IfIndex(41));
+        assert_eq!(editor.links().of_port(2).map(|link| link.index), Some(IfIndex(77)));
+        editor.mirror_rules([Rule::<Ipv4Addr>::all(5, Action::Vrf)]);
+        assert_eq!(editor.rules::<Ipv4Addr>().len(), 1);
+        assert!(editor.rules::<std::net::Ipv6Addr>().is_empty());
+    }
+}
