@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::sys::{self, Request};
+use super::sys::{self, Question, Request};
 
 // Numbers of linux/ethtool.h.
 const DRIVER: u32 = 0x03;
@@ -34,15 +34,15 @@ impl Device {
     pub fn named(name: &str) -> io::Result<Device> {
         let about = |error: io::Error| io::Error::new(error.kind(), format!("device {name}: {error}"));
         let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
-        let ask = |code| {
+        let ask = |what| {
             let mut request = Request::about(name)?;
-            request.ioctl(socket.as_fd(), code).map_err(about)?;
+            request.ioctl(socket.as_fd(), what).map_err(about)?;
             Ok::<_, io::Error>(request.data)
         };
         let word = |data: [u8; 24]| u32::from_ne_bytes([data[0], data[1], data[2], data[3]]);
-        let index = word(ask(libc::SIOCGIFINDEX as _)?);
-        let mtu = word(ask(libc::SIOCGIFMTU as _)?);
-        let hardware = ask(libc::SIOCGIFHWADDR as _)?;
+        let index = word(ask(Question::Index)?);
+        let mtu = word(ask(Question::Mtu)?);
+        let hardware = ask(Question::HardwareAddress)?;
         let [k0, k1, a, b, c, d, e, f, ..] = hardware;
         if u16::from_ne_bytes([k0, k1]) != ETHERNET {
             return Err(io::Error::new(io::ErrorKind::Unsupported, format!("device {name} is no Ethernet device")));
@@ -68,6 +68,17 @@ impl Device {
     /// Bytes that fit behind an Ethernet header.
     pub fn mtu(&self) -> u32 {
         self.mtu
+    }
+
+    /// True when it is up and its link has a partner.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn is_running(&self) -> io::Result<bool> {
+        let mut request = Request::about(&self.name)?;
+        request.ioctl(self.socket.as_fd(), Question::Flags)?;
+        let flags = i32::from(u16::from_ne_bytes([request.data[0], request.data[1]]));
+        Ok(flags & (libc::IFF_UP | libc::IFF_RUNNING) == libc::IFF_UP | libc::IFF_RUNNING)
     }
 
     /// Its driver; empty when it does not say.

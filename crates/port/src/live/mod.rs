@@ -8,9 +8,11 @@ mod checksum;
 mod device;
 #[allow(unsafe_code, reason = "system calls")]
 mod sys;
+mod tap;
 pub mod xdp;
 
 pub use af_packet::{PacketPort, PacketSettings};
 pub use af_xdp::{Copies, XdpDevice, XdpError, XdpPort, XdpSettings};
 pub use device::Device;
 pub use sys::wait_readable;
+pub use tap::{TapKind, TapPort};

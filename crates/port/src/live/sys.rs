@@ -1,9 +1,10 @@
 //! System calls as safe functions: sockets and their options, memory shared with the kernel, questions about devices.
 //!
 //! Invariants: a [`Mapping`] is unmapped once, by its owner, after which nobody can reach it; the kernel is only ever told lengths that the
-//! memory has; what it fills in is of a [`Plain`] type.
+//! memory has; what it fills in is of a [`Plain`] type. (Memory of frames that a socket was told of stays in place while the kernel uses it, also
+//! when it is unmapped here.)
 
-use std::ffi::{c_int, c_ulong};
+use std::ffi::c_int;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -157,6 +158,21 @@ pub(super) struct Request {
     pub(super) data: [u8; 24],
 }
 
+/// What a [`Request`] can be about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Question {
+    /// The device's number, in the first four bytes.
+    Index,
+    /// Its MTU, in the first four bytes.
+    Mtu,
+    /// Its address: the kind in two bytes, then the address.
+    HardwareAddress,
+    /// `IFF_UP` and so on, in the first two bytes.
+    Flags,
+    /// `/dev/net/tun`: make or take the device, with the flags in the first two bytes.
+    AttachTun,
+}
+
 impl Request {
     /// About the device `name`.
     ///
@@ -172,8 +188,21 @@ impl Request {
         Ok(request)
     }
 
-    /// `ioctl(fd, code, self)`, for codes that read and write nothing but the request.
-    pub(super) fn ioctl(&mut self, fd: BorrowedFd<'_>, code: c_ulong) -> io::Result<()> {
+    /// The device's name, which the kernel may have filled in.
+    pub(super) fn name(&self) -> String {
+        let len = self.name.iter().position(|&byte| byte == 0).unwrap_or(self.name.len());
+        String::from_utf8_lossy(&self.name[..len]).into_owned()
+    }
+
+    /// Has the kernel answer a question, in the request, or do something.
+    pub(super) fn ioctl(&mut self, fd: BorrowedFd<'_>, what: Question) -> io::Result<()> {
+        let code = match what {
+            Question::Index => libc::SIOCGIFINDEX,
+            Question::Mtu => libc::SIOCGIFMTU,
+            Question::HardwareAddress => libc::SIOCGIFHWADDR,
+            Question::Flags => libc::SIOCGIFFLAGS,
+            Question::AttachTun => libc::TUNSETIFF as _,
+        };
         // SAFETY: these codes take a pointer to an ifreq, which this is in size and alignment, and follow no pointer in it.
         check(unsafe { libc::ioctl(fd.as_raw_fd(), code as _, std::ptr::from_mut(self)) }).map(|_| ())
     }
@@ -207,6 +236,6 @@ mod tests {
     #[test]
     fn names_that_no_device_has_are_refused() {
         assert!(["", "a-name-too-long1", "nul\0"].into_iter().all(|name| Request::about(name).is_err()));
-        assert!(Request::about("fifteen-letters").is_ok());
+        assert_eq!(Request::about("fifteen-letters").unwrap().name(), "fifteen-letters");
     }
 }

@@ -222,3 +222,26 @@ fn a_checksum_left_to_hardware_that_is_not_there_is_finished() {
     assert!(lab::is_checksum_right(&batch[0].buf), "{:02x?}", &batch[0].buf[..]);
     assert_eq!(event(&mut port, "rx_checksum_finished"), 1);
 }
+
+#[test]
+fn a_device_that_has_a_program_is_refused_and_the_reason_said() {
+    let Some(()) = lab::cable(1) else { return };
+    let Some(_near) = open(NEAR, XdpSettings::default()) else { return };
+    for attach in [Attach::Native, Attach::NativeOrGeneric] {
+        let error = XdpDevice::open(NEAR, XdpSettings { attach, ..XdpSettings::default() }).unwrap_err();
+        assert!(error.to_string().contains("another XDP program is there already"), "{error}");
+    }
+}
+
+#[test]
+fn a_port_moves_to_another_thread() {
+    let Some(()) = lab::cable(1) else { return };
+    let (Some(near), Some(far)) = (open(NEAR, XdpSettings::default()), open(FAR, XdpSettings::default())) else { return };
+    let (Some(mut near), Some(mut far)) = (queue(&near, 0), queue(&far, 0)) else { return };
+    let worker = std::thread::spawn(move || lab::receive(&mut near, 100, PATIENCE).len());
+    for n in 0..100 {
+        far.tx(&lab::frame(n, 100), Time::ZERO);
+        far.flush().unwrap();
+    }
+    assert_eq!(worker.join().unwrap(), 100);
+}

@@ -16,21 +16,27 @@ pub const NEAR_MAC: [u8; 6] = [2, 0, 0, 0, 0x0e, 1];
 /// MAC of [`FAR`].
 pub const FAR_MAC: [u8; 6] = [2, 0, 0, 0, 0x0f, 9];
 
-/// Moves the thread to a new namespace that has the devices. The namespace has no name; it is gone with the thread and the sockets in it, whatever
-/// becomes of the test. None, with a word why, where we may not.
-pub fn cable(queues: u32) -> Option<()> {
+/// Moves the thread to a new namespace with nothing in it. It has no name and is gone with the thread and the sockets in it, whatever becomes of
+/// the test. None, with a word why, where we may not.
+pub fn namespace() -> Option<()> {
     // SAFETY: no memory is involved; only this thread moves.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
         return skip(format!("a network namespace: {}", io::Error::last_os_error()));
     }
-    let queues = queues.to_string();
-    let near = ["link", "add", NEAR, "address", "02:00:00:00:0e:01", "numrxqueues", &queues, "numtxqueues", &queues];
-    let far = ["type", "veth", "peer", FAR, "address", "02:00:00:00:0f:09", "numrxqueues", &queues, "numtxqueues", &queues];
-    // Two of one's own devices in one namespace: without IPv6 nobody says anything of its own accord.
+    // Without IPv6 nobody says anything of its own accord.
     let quiet = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
     if quiet.is_err() && std::path::Path::new("/proc/sys/net/ipv6").exists() {
         return skip("sysctl may not be written".to_owned());
     }
+    Some(())
+}
+
+/// Moves the thread to a new namespace, as [`namespace`] does, that has the devices.
+pub fn cable(queues: u32) -> Option<()> {
+    namespace()?;
+    let queues = queues.to_string();
+    let near = ["link", "add", NEAR, "address", "02:00:00:00:0e:01", "numrxqueues", &queues, "numtxqueues", &queues];
+    let far = ["type", "veth", "peer", FAR, "address", "02:00:00:00:0f:09", "numrxqueues", &queues, "numtxqueues", &queues];
     for arguments in [[near.as_slice(), &far].concat(), vec!["link", "set", NEAR, "up"], vec!["link", "set", FAR, "up"]] {
         if let Err(why) = ip(&arguments) {
             return skip(why);

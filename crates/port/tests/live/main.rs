@@ -5,3 +5,4 @@
 mod af_packet;
 mod af_xdp;
 mod lab;
+mod tap;

@@ -118,6 +118,11 @@ impl XdpDevice {
                 }
             });
         }
+        if device.driver() == "veth" {
+            notes.push(format!(
+                "{name}: tags of VLAN devices at the other end of a veth pair travel beside the frame, where XDP does not see them; there: ethtool -K DEVICE txvlan off"
+            ));
+        }
         let refused = |source| XdpError::Filter { device: format!("{name} (MTU {})", device.mtu()), source };
         let filter = Filter::new(device.mac(), device.rx_queues()).map_err(refused)?;
         let attachment = Attachment::new(filter.program(), device.index(), settings.attach).map_err(refused)?;

@@ -48,7 +48,7 @@ impl XdpPort {
         let socket = match copies {
             Copies::Copy => open(false).map_err(failed("a socket with copies"))?,
             Copies::Zero => open(true).map_err(failed("a socket without copies"))?,
-            Copies::Auto => match open(true).and_then(|socket| tested(socket, device.mac())) {
+            Copies::Auto => match open(true).and_then(|socket| tested(socket, device, &mut notes)) {
                 Ok(socket) => socket,
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => return Err(failed("another socket has it")(error)),
                 Err(error) => {
@@ -88,10 +88,14 @@ impl XdpPort {
 
 /// The socket, after one frame went through its send ring. Some drivers accept zero-copy sockets and then do nothing. The frame is to the
 /// port's own MAC, which no switch forwards back, of a type for experiments.
-fn tested(mut socket: Socket, mac: [u8; 6]) -> io::Result<Socket> {
+fn tested(mut socket: Socket, device: &Device, notes: &mut Vec<String>) -> io::Result<Socket> {
+    if !device.is_running()? {
+        notes.push(format!("{}: whether frames pass without copies was not tried, the link is down", device.name()));
+        return Ok(socket);
+    }
     let mut frame = [0; 60];
-    frame[..6].copy_from_slice(&mac);
-    frame[6..12].copy_from_slice(&mac);
+    frame[..6].copy_from_slice(&device.mac());
+    frame[6..12].copy_from_slice(&device.mac());
     frame[12..14].copy_from_slice(&EXPERIMENTAL);
     if socket.queue(&frame) && socket.drain(SELF_TEST) {
         return Ok(socket);

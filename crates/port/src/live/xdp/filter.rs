@@ -212,6 +212,7 @@ fn assemble(sockets: &Map, station: &Map, own4: &Map, own6: &Map, without_socket
 
 #[cfg(test)]
 mod tests {
+    use super::super::bpf::allowed;
     use super::*;
 
     use std::net::{Ipv4Addr, Ipv6Addr};
@@ -234,13 +235,7 @@ mod tests {
 
     /// A filter that answers `XDP_ABORTED` where it would redirect, so that no socket is needed to see it. None where the kernel lets us not.
     fn filter() -> Option<Filter> {
-        match Filter::with_fallback(MAC, 4, 0) {
-            Err(error) if matches!(error.io().raw_os_error(), Some(libc::EPERM | libc::ENOSYS | libc::EOPNOTSUPP)) => {
-                eprintln!("skipped: {error} (this needs root and a kernel with BPF)");
-                None
-            }
-            other => Some(other.unwrap()),
-        }
+        allowed(Filter::with_fallback(MAC, 4, 0))
     }
 
     fn comes_up(filter: &Filter, frame: &[u8]) -> bool {
