@@ -124,6 +124,7 @@ fn headend<'g>(
 /// A behaviour's wish as a verdict.
 pub(crate) fn then<'g>(next: Next) -> Verdict<'g> {
     match next {
+        Next::Onward => Verdict::Route6(Lookup6::default()),
         Next::Route6(lookup) => Verdict::Route6(lookup),
         Next::Route4(lookup) => Verdict::Route4(lookup),
         Next::Frame { port } => Verdict::Frame(port),

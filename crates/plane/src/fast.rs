@@ -213,10 +213,12 @@ fn step6<'g>(
         return Err(general6(cx, packet, asking, key, None, ledger));
     };
     match only_way(&dst) {
-        Some(Nexthop { encap: Encap::Seg6Local(id), .. }) => {
-            let wish = seg6::behavior(cx, packet, *id, ledger).map_err(Verdict::Drop)?;
-            again(cx, packet, asking.place, wish, next)
-        }
+        // The wish is looked at where it stands: to move it costs more than all that most behaviours do.
+        Some(Nexthop { encap: Encap::Seg6Local(id), .. }) => match &seg6::behavior(cx, packet, *id, ledger) {
+            Ok(Next::Onward) => onward(cx, packet, asking.place, false, next),
+            Ok(wish) => again(cx, packet, asking.place, wish, next),
+            Err(reason) => Err(Verdict::Drop(*reason)),
+        },
         Some(hop @ Nexthop { encap: Encap::None, .. }) if forward6(cx, packet, &dst, hop, key) => Ok(()),
         Some(&Nexthop { encap: Encap::Seg6(id), dev, .. }) => headend(cx, packet, asking.place, id, Inner::V6, dev, next, ledger),
         _ => Err(general6(cx, packet, asking, key, Some(dst), ledger)),
@@ -303,39 +305,61 @@ fn headend<'g>(
     next: &mut Lanes,
     ledger: &mut Ledger,
 ) -> Result<(), Verdict<'g>> {
-    seg6::headend(cx, packet, id, inner, dev, ledger).map_err(Verdict::Drop)?;
-    again(cx, packet, place, Next::Route6(Lookup6 { local: true, ..Lookup6::default() }), next)
+    match seg6::headend(cx, packet, id, inner, dev, ledger) {
+        Ok(()) => onward(cx, packet, place, true, next),
+        Err(reason) => Err(Verdict::Drop(reason)),
+    }
 }
 
-/// What a behaviour or headend wants looked up, on the short way if one address is all it takes.
+/// Asks for the destination that an IPv6 packet has now; `local` says that it may be the router itself.
 #[inline]
-fn again<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, place: u32, wish: Next, next: &mut Lanes) -> Result<(), Verdict<'g>> {
-    if packet.lookups < MAX_LOOKUPS && !packet.in_vrf {
-        match wish {
-            Next::Route6(Lookup6 { nexthop, oif: None, table: None, vrf: None, local }) if cx.plain6 => {
-                let dst = nexthop.or_else(|| Some(ipv6::Header::read(&packet.buf)?.dst()));
-                if let Some(dst) = dst.filter(|dst| !dst.is_link_scoped()) {
-                    packet.lookups += 1;
-                    packet.may_be_local = local;
-                    next.v6.push(place, nexthop.is_some(), dst.key());
-                    return Ok(());
-                }
-            }
-            Next::Route4(Lookup4 { nexthop, vrf: None }) if cx.plain4 => {
-                let header = ipv4::Header::read(&packet.buf).filter(|header| header.header_len() == ipv4::LEN);
-                let addresses = header.map(|header| (header.src(), nexthop.unwrap_or(header.dst())));
-                if let Some((src, dst)) = addresses
-                    && check_addresses(src, dst) == Ok(Addresses::Route)
-                {
-                    packet.lookups += 1;
-                    next.v4.push(place, nexthop.is_some(), dst.key());
-                    return Ok(());
-                }
-            }
-            _ => {}
-        }
+fn onward<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, place: u32, local: bool, next: &mut Lanes) -> Result<(), Verdict<'g>> {
+    if cx.plain6
+        && may_ask(packet)
+        && let Some(header) = ipv6::Header::read(&packet.buf)
+        && is_plain6(header.dst().key())
+    {
+        next.v6.push(place, false, header.dst().key());
+        packet.lookups += 1;
+        packet.may_be_local = local;
+        return Ok(());
     }
-    Err(decide::then(wish))
+    Err(Verdict::Route6(Lookup6 { local, ..Lookup6::default() }))
+}
+
+/// Asks for what a behaviour wants, if one address is all it takes.
+#[inline]
+fn again<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, place: u32, wish: &Next, next: &mut Lanes) -> Result<(), Verdict<'g>> {
+    match *wish {
+        Next::Route6(Lookup6 { nexthop: Some(nexthop), oif: None, table: None, vrf: None, local })
+            if cx.plain6 && may_ask(packet) && is_plain6(nexthop.key()) =>
+        {
+            next.v6.push(place, true, nexthop.key());
+            packet.may_be_local = local;
+        }
+        Next::Route6(Lookup6 { nexthop: None, oif: None, table: None, vrf: None, local }) => return onward(cx, packet, place, local, next),
+        Next::Route4(Lookup4 { nexthop, vrf: None }) if cx.plain4 && may_ask(packet) => {
+            let Some(key) = plain4(&packet.buf, nexthop) else { return Err(decide::then(*wish)) };
+            next.v4.push(place, nexthop.is_some(), key);
+        }
+        _ => return Err(decide::then(*wish)),
+    }
+    packet.lookups += 1;
+    Ok(())
+}
+
+/// The packet may ask again on the short way.
+#[inline]
+fn may_ask(packet: &Packet) -> bool {
+    packet.lookups < MAX_LOOKUPS && !packet.in_vrf
+}
+
+/// What to ask for an IPv4 packet out of a tunnel, unless it or its addresses are out of the ordinary.
+#[inline]
+fn plain4(packet: &[u8], nexthop: Option<Ipv4Addr>) -> Option<u32> {
+    let header = ipv4::Header::read(packet).filter(|header| header.header_len() == ipv4::LEN)?;
+    let dst = nexthop.unwrap_or(header.dst());
+    (check_addresses(header.src(), dst) == Ok(Addresses::Route)).then_some(dst.key())
 }
 
 /// Sends the packet on as `forward6` decides and `host::output` does, in the case without an error, a redirect or a neighbour to be asked. False, and

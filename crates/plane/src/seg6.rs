@@ -65,6 +65,7 @@ fn traced(cx: &Context<'_, '_>, packet: &mut Packet, id: SidId, sid: &Sid, ledge
 
 fn trace(cx: &Context<'_, '_>, packet: &Packet, name: &str, before: &str, next: &Next, ledger: &mut Ledger) {
     ledger.step(packet, "seg6", || match next {
+        Next::Onward => format!("{name}: {before} → {}", describe::ip6(&packet.buf)),
         Next::Route6(lookup) => {
             let mut wish = String::new();
             lookup.nexthop.inspect(|nexthop| wish.push_str(&format!(", to nexthop {nexthop}")));

@@ -137,6 +137,8 @@ impl Worker {
 /// Takes a burst of frames through the router, in the memory of `scratch`.
 fn run<'g>(scratch: &mut Scratch, cx: &Context<'_, 'g>, burst: &mut Vec<Packet>, host: &mut Host, ledger: &mut Ledger) {
     let mut verdicts: Vec<Verdict<'g>> = recycle(std::mem::take(&mut scratch.verdicts));
+    // A plain packet has no use for a verdict: its first word is all that is written of it.
+    verdicts.resize_with(burst.len(), || Verdict::Arp);
     let mut ingress = Ingress::new(cx, 0, ledger);
     for (place, packet) in (0..).zip(burst.iter_mut()) {
         if packet.port != ingress.port {
@@ -144,7 +146,9 @@ fn run<'g>(scratch: &mut Scratch, cx: &Context<'_, 'g>, burst: &mut Vec<Packet>,
         }
         packet.enter(ingress.index);
         ingress.received.add(packet.buf.len());
-        verdicts.push(if scratch.fast.enter(&ingress, place, packet) { Verdict::Arp } else { general(cx, packet, ledger) });
+        if !scratch.fast.enter(&ingress, place, packet) {
+            verdicts[place as usize] = general(cx, packet, ledger);
+        }
     }
     ingress.leave(ledger);
     scratch.fast.run(cx, burst, &mut verdicts, ledger);

@@ -39,14 +39,14 @@ impl Srh {
     #[inline]
     pub fn find(packet: &[u8], target: Target) -> Result<Srh, DropReason> {
         match Srh::right_behind(packet) {
-            Some(srh) if srh.segments_left != 0 => Ok(srh),
+            Some(srh) if target == Target::Proto(proto::ROUTING) || srh.segments_left != 0 => Ok(srh),
             _ => Srh::search(packet, target),
         }
     }
 
     /// A valid SRH right behind the IPv6 header, where most are.
     #[inline]
-    fn right_behind(packet: &[u8]) -> Option<Srh> {
+    pub fn right_behind(packet: &[u8]) -> Option<Srh> {
         let header = ipv6::Header::read(packet)?;
         let srh = Srh::at(packet, ipv6::LEN).filter(|_| header.next_header == proto::ROUTING)?;
         is_valid(srh.bytes(packet)).then_some(srh)

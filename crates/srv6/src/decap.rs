@@ -15,7 +15,20 @@ use crate::advance::Srh;
 ///
 /// # Errors
 /// [`DropReason::SegmentsLeft`], [`DropReason::WrongPayload`], [`DropReason::InnerTruncated`], and those of an HMAC that does not satisfy.
+#[inline]
 fn take_off(buf: &mut Buf, env: &Env<'_>, payload: u8, least: usize) -> Result<(), DropReason> {
+    // Most have nothing between the two headers.
+    let bare = ipv6::Header::read(buf).is_some_and(|header| header.next_header == payload);
+    let offset = if bare { ipv6::LEN } else { behind_extensions(buf, env, payload)? };
+    if buf.len() < offset + least {
+        return Err(DropReason::InnerTruncated);
+    }
+    buf.trim_front(offset);
+    Ok(())
+}
+
+/// Where the first header of protocol `payload` stands behind extension headers that allow it to be taken.
+fn behind_extensions(buf: &Buf, env: &Env<'_>, payload: u8) -> Result<usize, DropReason> {
     if let Ok(srh) = Srh::find(buf, Target::Proto(proto::ROUTING)) {
         if srh.segments_left > 0 {
             return Err(DropReason::SegmentsLeft);
@@ -26,11 +39,7 @@ fn take_off(buf: &mut Buf, env: &Env<'_>, payload: u8, least: usize) -> Result<(
         NotFound::Absent => DropReason::WrongPayload,
         NotFound::Truncated => DropReason::BadExtensionHeader,
     })?;
-    if buf.len() < inner.offset + least {
-        return Err(DropReason::InnerTruncated);
-    }
-    buf.trim_front(inner.offset);
-    Ok(())
+    Ok(inner.offset)
 }
 
 /// Takes the outer headers off an IPv4 packet.

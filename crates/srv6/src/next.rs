@@ -7,6 +7,9 @@ use route::{IfIndex, TableId};
 /// What is at the front of the buffer now, and where it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
+    /// Ask for a route to the destination that the IPv6 packet has now, which must not be the router itself: [`Next::Route6`] of the default
+    /// [`Lookup6`], and what most packets want, without the words of its wishes.
+    Onward,
     /// An IPv6 packet, to be routed.
     Route6(Lookup6),
     /// An IPv4 packet, to be routed. Nothing of its header has been checked but that it is there.

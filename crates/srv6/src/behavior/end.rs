@@ -6,7 +6,7 @@ use route::DropReason;
 use crate::advance;
 use crate::descriptor::{Behavior, Descriptor};
 use crate::next_csid::NextCsid;
-use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Lookup6, Next, psp};
+use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Next, psp};
 
 /// The row of End.
 pub static DESCRIPTOR: Descriptor = Descriptor {
@@ -27,8 +27,6 @@ fn build(attributes: &Attributes) -> Result<Box<dyn Behavior>, BuildError> {
     })
 }
 
-const NEXT: Next = Next::Route6(Lookup6 { nexthop: None, oif: None, table: None, vrf: None, local: false });
-
 /// Without flavours. A packet without SRH, or with no segments left, is dropped; Linux hands none to the upper layer either.
 #[derive(Debug)]
 struct End;
@@ -36,7 +34,7 @@ struct End;
 impl Behavior for End {
     fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
         advance::to_next_segment(buf, env)?;
-        Ok(NEXT)
+        Ok(Next::Onward)
     }
 }
 
@@ -47,7 +45,7 @@ struct Popping;
 impl Behavior for Popping {
     fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
         psp::to_next_segment(buf, env)?;
-        Ok(NEXT)
+        Ok(Next::Onward)
     }
 }
 
@@ -63,7 +61,7 @@ impl Behavior for Compressed {
         if !self.csid.shift(buf)? {
             advance::to_next_segment(buf, env)?;
         }
-        Ok(NEXT)
+        Ok(Next::Onward)
     }
 }
 
@@ -81,7 +79,7 @@ mod tests {
     fn through(sid: &Sid, packet: Packet) -> Result<Buf, DropReason> {
         let mut buf = packet.build();
         let next = sid.input(&mut buf, &env())?;
-        assert_eq!(next, Next::Route6(Lookup6::default()));
+        assert_eq!(next, Next::Onward);
         Ok(buf)
     }
 

@@ -8,7 +8,7 @@ use route::DropReason;
 use crate::advance;
 use crate::attributes::required;
 use crate::descriptor::{Behavior, Descriptor};
-use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Inner, Lookup6, Mode, Next, Policy};
+use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Inner, Mode, Next, Policy};
 
 /// The row of End.B6.
 pub static DESCRIPTOR: Descriptor = Descriptor {
@@ -37,7 +37,7 @@ impl Behavior for EndB6 {
     fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
         advance::active(buf, env)?;
         self.policy.apply(buf, Inner::V6, Ipv6Addr::UNSPECIFIED, env)?;
-        Ok(Next::Route6(Lookup6::default()))
+        Ok(Next::Onward)
     }
 }
 
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn this_sid_becomes_the_last_segment_of_the_new_srh() {
         let mut buf = Packet::to(SID).srh(1, &[LAST, SID]).carrying(proto::UDP, b"eight by").build();
-        assert_eq!(sid().input(&mut buf, &env()), Ok(Next::Route6(Lookup6::default())));
+        assert_eq!(sid().input(&mut buf, &env()), Ok(Next::Onward));
         let after = Packet::to(OTHER).srh(2, &[SID, MIDDLE, OTHER]).srh(1, &[LAST, SID]).carrying(proto::UDP, b"eight by");
         assert_eq!(buf[..], after.build()[..]);
     }
