@@ -84,6 +84,8 @@ fn the_count_sees_an_allocation() {
 fn forwarding_allocates_nothing() {
     expect_none("", v6());
     expect_none("", v4());
+    let record_route = Ipv4::new(HOST4, FAR4).options(&[7, 7, 4, 0, 0, 0, 0]);
+    expect_none("", ether() / record_route / Udp::new(1111, 2222));
     // By rule, where each packet is looked up alone.
     expect_none("ip rule add iif e0 lookup main pref 100\nip -6 rule add iif e0 lookup main pref 100\n", v6());
     expect_none("ip rule add iif e0 lookup main pref 100\nip -6 rule add iif e0 lookup main pref 100\n", v4());

@@ -90,7 +90,7 @@ pub fn milliseconds_of_day(time: Time) -> u32 {
 }
 
 /// Checks the options of a received packet, which starts with its IPv4 header, and fills them in. The checksum is left as it was: [`forward`]
-/// corrects it, and an error quotes the packet as it stands. Linux's `ip_options_compile`, which runs after the route was looked up.
+/// or [`seal`] corrects it, and an error quotes the packet as it stands. Linux's `ip_options_compile`, which runs after the route was looked up.
 ///
 /// # Errors
 /// [`Malformed`] at the first bad option; those before it are filled in already.
@@ -148,15 +148,21 @@ fn advance(option: &mut [u8], by: u8) {
     }
 }
 
-/// Fills the options of a packet that leaves by the interface with address `out`: it goes over the one [`compile`] put into a record route.
-/// The checksum is right afterwards if any option changed. Linux's `ip_forward_options`; source routes are not followed.
-pub fn forward(packet: &mut [u8], options: &mut Options, out: Ipv4Addr) {
+/// Fills the options of a packet that leaves by the interface with address `out`, asked for when an option wants it: it goes over the one that
+/// [`compile`] put into a record route. The checksum is right afterwards if any option changed. Linux's `ip_forward_options`; source routes are
+/// not followed.
+pub fn forward(packet: &mut [u8], options: &mut Options, out: impl FnOnce() -> Ipv4Addr) {
     if let Some(option) = options.record_route.filter(|_| options.recorded).and_then(|at| option_at(packet, at)) {
         let pointer = option.get(2).copied().unwrap_or(0);
-        if put(option, pointer.wrapping_sub(4), out.octets()).is_some() {
+        if put(option, pointer.wrapping_sub(4), out().octets()).is_some() {
             options.changed = true;
         }
     }
+    seal(packet, options);
+}
+
+/// Makes the checksum right if an option changed.
+pub fn seal(packet: &mut [u8], options: &mut Options) {
     if std::mem::take(&mut options.changed) {
         ipv4::fill_checksum(packet);
     }
@@ -222,7 +228,7 @@ mod tests {
             let mut packet = packet(&options);
             let mut found = compile(&mut packet, &HERE).unwrap();
             assert_eq!(packet[22..27], [8, 10, 81, 2, 33]);
-            forward(&mut packet, &mut found, OUT);
+            forward(&mut packet, &mut found, || OUT);
             assert_eq!(packet[22..27], [8, 172, 29, 7, 91]);
             assert_eq!(packet[27..32], options[7..12]);
             assert!(Sum::default().bytes(&packet[..32]).is_valid());
@@ -238,7 +244,7 @@ mod tests {
 
         let mut both = packet(&[68, 12, 5, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
         let mut found = compile(&mut both, &HERE).unwrap();
-        forward(&mut both, &mut found, OUT);
+        forward(&mut both, &mut found, || OUT);
         assert_eq!(both[22..32], [13, 1, 10, 81, 2, 33, 0x02, 0x93, 0x2e, 0x00]);
         assert!(Sum::default().bytes(&both[..32]).is_valid());
     }
@@ -268,7 +274,7 @@ mod tests {
         let mut full = packet(&[7, 7, 8, 1, 2, 3, 4]);
         let before = full.clone();
         let mut found = compile(&mut full, &HERE).unwrap();
-        forward(&mut full, &mut found, OUT);
+        forward(&mut full, &mut found, || OUT);
         assert_eq!((full, found.recorded, found.record_route), (before, false, Some(20)));
     }
 
@@ -333,7 +339,7 @@ mod tests {
             }
             if let Ok(mut found) = compile(&mut bytes, &HERE) {
                 let _ = echo(&bytes, &found, &HERE);
-                forward(&mut bytes, &mut found, OUT);
+                forward(&mut bytes, &mut found, || OUT);
             }
             keep_copied(&mut bytes);
         });

@@ -8,7 +8,7 @@ use wire::ipv6;
 
 use crate::context::Context;
 use crate::describe;
-use crate::options4::Options;
+use crate::options4::{self, Options};
 use crate::packet::{Packet, Version};
 use crate::trace::Ledger;
 
@@ -104,9 +104,11 @@ pub(crate) fn headend(
         // A list of dozens of segments: the one case in which a packet moves to another buffer.
         packet.buf.reserve_front(policy.overhead() + wire::eth::LEN);
     }
+    if let Some(mut options) = packet.options.take() {
+        options4::seal(&mut packet.buf, &mut options);
+    }
     policy.apply(&mut packet.buf, inner, source, &env)?;
     packet.l2_len = 0;
-    packet.options = None;
     packet.version = Version::V6;
     ledger.step(packet, "seg6", || format!("{}: now {}", *policy, describe::ip6(&packet.buf)));
     debug_assert!(ipv6::Header::read(&packet.buf).is_some());
