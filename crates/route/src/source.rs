@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::{IfIndex, Link, Links};
+use crate::{Address4, IfIndex, Link, Links};
 
 /// Scope numbers of IPv4 addresses.
 const SCOPE_LINK: u8 = 253;
@@ -17,14 +17,12 @@ impl Links {
     /// An IPv4 address of `dev` for packets to `dst` (Linux `inet_select_addr`): the primary one of the subnet that holds `dst`, else the first of the
     /// interface, else one of another interface of the same VRF.
     pub fn source4(&self, dev: IfIndex, dst: Ipv4Addr) -> Option<Ipv4Addr> {
-        let usable = |link: &Link| link.addrs4.iter().filter(|a| !a.secondary && a.scope <= SCOPE_LINK).copied().collect::<Vec<_>>();
-        let own = self.get(dev).map(usable).unwrap_or_default();
-        let subnet = own.iter().find(|a| a.subnet_contains(dst)).or(own.first());
-        if let Some(address) = subnet {
+        let own = || self.get(dev).into_iter().flat_map(usable4);
+        if let Some(address) = own().find(|a| a.subnet_contains(dst)).or_else(|| own().next()) {
             return Some(address.addr);
         }
         let master = self.vrf_of(dev).into_iter();
-        master.chain(self.peers(dev)).find_map(|link| usable(link).iter().find(|a| a.scope < SCOPE_LINK).map(|a| a.addr))
+        master.chain(self.peers(dev)).find_map(|link| usable4(link).find(|a| a.scope < SCOPE_LINK).map(|a| a.addr))
     }
 
     /// An IPv6 address for packets to `dst` by `dev` (RFC 6724 §5, rules 1, 2, 5, 6 and 8).
@@ -41,6 +39,11 @@ impl Links {
         }
         best.map(|(_, addr)| addr)
     }
+}
+
+/// Addresses that packets may be sent from.
+fn usable4(link: &Link) -> impl Iterator<Item = &Address4> {
+    link.addrs4.iter().filter(|a| !a.secondary && a.scope <= SCOPE_LINK)
 }
 
 /// The greater, the better: same address, scope, interface, label, length of the common prefix.
@@ -83,7 +86,7 @@ fn label(addr: Ipv6Addr) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Address4, Address6, LinkKind};
+    use crate::{Address6, LinkKind};
 
     fn links() -> Links {
         let mut links = Links::default();
