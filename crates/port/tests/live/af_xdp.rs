@@ -20,12 +20,6 @@ fn queue(device: &XdpDevice, queue: u32) -> Option<XdpPort> {
     lab::allowed(device.port(queue), |error: &XdpError| error.io().raw_os_error())
 }
 
-/// The far end sends to any MAC and hears only what is for its own: what comes back has the addresses turned round.
-fn turn_round(frame: &mut [u8]) {
-    let (to, from) = frame[..12].split_at_mut(6);
-    to.swap_with_slice(from);
-}
-
 /// Sends numbered frames from the far end, sends them back from the near one, and counts what comes home unchanged.
 fn echo(settings: XdpSettings, count: u32) {
     let Some(()) = lab::cable(1) else { return };
@@ -45,7 +39,7 @@ fn echo(settings: XdpSettings, count: u32) {
         near.rx(&mut pool, &mut batch, 256).unwrap();
         for packet in batch.drain(..) {
             let mut buf = packet.buf;
-            turn_round(&mut buf);
+            lab::turn_round(&mut buf);
             near.tx(&buf, packet.time);
             pool.give(buf);
         }
@@ -53,7 +47,7 @@ fn echo(settings: XdpSettings, count: u32) {
         far.rx(&mut pool, &mut batch, 256).unwrap();
         for packet in batch.drain(..) {
             let mut buf = packet.buf;
-            turn_round(&mut buf);
+            lab::turn_round(&mut buf);
             assert_eq!(buf[..], lab::frame(home, 60 + home as usize % 1400), "frame {home}");
             home += 1;
             last = Instant::now();

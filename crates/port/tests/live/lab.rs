@@ -103,6 +103,12 @@ pub fn frame(number: u32, len: usize) -> Vec<u8> {
     frame
 }
 
+/// Addresses a frame to where it came from.
+pub fn turn_round(frame: &mut [u8]) {
+    let (to, from) = frame[..12].split_at_mut(6);
+    to.swap_with_slice(from);
+}
+
 /// The number in a [`frame`].
 pub fn number(frame: &[u8]) -> u32 {
     frame.get(42..46).map_or(u32::MAX, |bytes| u32::from_be_bytes(bytes.try_into().unwrap()))

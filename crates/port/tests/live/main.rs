@@ -5,4 +5,5 @@
 mod af_packet;
 mod af_xdp;
 mod lab;
+mod signals;
 mod tap;
