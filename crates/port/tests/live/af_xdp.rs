@@ -74,6 +74,11 @@ fn frames_go_there_and_back_with_the_filter_in_the_stack() {
 }
 
 #[test]
+fn frames_go_there_and_back_when_the_worker_drives_the_device() {
+    echo(XdpSettings { busy_poll: true, ..XdpSettings::default() }, 10_000);
+}
+
+#[test]
 fn one_flush_sends_everything() {
     let Some(()) = lab::cable(1) else { return };
     let settings = XdpSettings { slots: 512, ..XdpSettings::default() };

@@ -5,5 +5,6 @@
 mod af_packet;
 mod af_xdp;
 mod lab;
+mod open;
 mod signals;
 mod tap;

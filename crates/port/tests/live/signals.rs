@@ -90,6 +90,8 @@ fn a_stopped_process_goes_on_and_a_killed_one_leaves_everything_to_the_kernel() 
     drop(near);
     let Some(mut far) = lab::allowed(PacketPort::open(FAR, PacketSettings::default()), std::io::Error::raw_os_error) else { return };
     let mut echo = Echo::start();
+    // The frame of its port's self-test.
+    lab::receive(&mut far, 1, PATIENCE);
     assert_eq!(echoes(&mut far), 32);
 
     echo.signal(libc::SIGSTOP);

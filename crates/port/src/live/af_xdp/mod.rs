@@ -45,12 +45,15 @@ pub struct XdpSettings {
     pub slots: u32,
     /// Has the device leave VLAN tags in the frames when it takes them off: else they would be gone. What it was is not restored.
     pub keep_vlan: bool,
+    /// The worker drives the device: each look for frames processes up to 64 of its queue, instead of interrupts that do (Linux 5.11). For workers that never
+    /// sleep, with `napi_defer_hard_irqs` and `gro_flush_timeout` of the device set.
+    pub busy_poll: bool,
 }
 
 impl Default for XdpSettings {
-    /// A native filter, copies as needed, 2048 slots, VLAN tags left in.
+    /// A native filter, copies as needed, 2048 slots, VLAN tags left in, interrupts.
     fn default() -> XdpSettings {
-        XdpSettings { attach: Attach::Native, copies: Copies::Auto, slots: 2048, keep_vlan: true }
+        XdpSettings { attach: Attach::Native, copies: Copies::Auto, slots: 2048, keep_vlan: true, busy_poll: false }
     }
 }
 
@@ -153,6 +156,6 @@ impl XdpDevice {
     /// When another socket has it, or the driver refuses.
     pub fn port(&self, queue: u32) -> Result<XdpPort, XdpError> {
         let copies = if self.attachment.is_generic() { Copies::Copy } else { self.settings.copies };
-        XdpPort::open(&self.device, queue, copies, self.settings.slots, Arc::clone(&self.filter))
+        XdpPort::open(&self.device, queue, XdpSettings { copies, ..self.settings }, Arc::clone(&self.filter))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::socket::Socket;
-use super::{Copies, XdpError};
+use super::{Copies, XdpError, XdpSettings};
 use crate::live::checksum;
 use crate::live::device::Device;
 use crate::live::xdp::Filter;
@@ -37,26 +37,30 @@ pub struct XdpPort {
 }
 
 impl XdpPort {
-    pub(super) fn open(device: &Device, queue: u32, copies: Copies, slots: u32, filter: Arc<Filter>) -> Result<XdpPort, XdpError> {
+    pub(super) fn open(device: &Device, queue: u32, settings: XdpSettings, filter: Arc<Filter>) -> Result<XdpPort, XdpError> {
         let failed = |what: &'static str| {
             let device = device.name().to_owned();
             move |source| XdpError::Socket { device, queue, what, source }
         };
         let frame_len = device.mtu() as usize + LINK_HEADERS;
-        let open = |zero_copy| Socket::open(device.index(), queue, slots, frame_len, zero_copy);
+        let open = |zero_copy| Socket::open(device.index(), queue, settings.slots, frame_len, zero_copy);
         let mut notes = Vec::new();
-        let socket = match copies {
+        let mut socket = match settings.copies {
             Copies::Copy => open(false).map_err(failed("a socket with copies"))?,
             Copies::Zero => open(true).map_err(failed("a socket without copies"))?,
-            Copies::Auto => match open(true).and_then(|socket| tested(socket, device, &mut notes)) {
+            Copies::Auto => match open(true).and_then(|socket| tested(socket, device)) {
                 Ok(socket) => socket,
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => return Err(failed("another socket has it")(error)),
                 Err(error) => {
                     notes.push(format!("{}, queue {queue}: frames are copied by the kernel (without copies: {error})", device.name()));
-                    open(false).map_err(failed("a socket with copies"))?
+                    let socket = open(false).map_err(failed("a socket with copies"))?;
+                    tested(socket, device).map_err(failed("a socket with copies"))?
                 }
             },
         };
+        if settings.busy_poll {
+            socket.poll_busily().map_err(failed("busy polling"))?;
+        }
         filter
             .set_socket(queue, socket.as_fd())
             .map_err(|error| failed("directing its frames to the socket")(io::Error::other(error.to_string())))?;
@@ -86,11 +90,10 @@ impl XdpPort {
     }
 }
 
-/// The socket, after one frame went through its send ring. Some drivers accept zero-copy sockets and then do nothing. The frame is to the
-/// port's own MAC, which no switch forwards back, of a type for experiments.
-fn tested(mut socket: Socket, device: &Device, notes: &mut Vec<String>) -> io::Result<Socket> {
+/// The socket, after one frame went through its send ring: some drivers accept sockets, those without copies above all, and then do nothing. The
+/// frame is to the port's own MAC, which no switch forwards back, of a type for experiments. While the link is down nothing is tried.
+fn tested(mut socket: Socket, device: &Device) -> io::Result<Socket> {
     if !device.is_running()? {
-        notes.push(format!("{}: whether frames pass without copies was not tried, the link is down", device.name()));
         return Ok(socket);
     }
     let mut frame = [0; 60];
@@ -100,7 +103,7 @@ fn tested(mut socket: Socket, device: &Device, notes: &mut Vec<String>) -> io::R
     if socket.queue(&frame) && socket.drain(SELF_TEST) {
         return Ok(socket);
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "the driver accepts it, but a test frame did not leave"))
+    Err(io::Error::new(io::ErrorKind::TimedOut, "the driver accepts the socket, but a test frame did not leave"))
 }
 
 impl Port for XdpPort {

@@ -31,6 +31,9 @@ unsafe impl Plain for libc::xdp_desc {}
 const RELEASE: Duration = Duration::from_millis(500);
 /// Frames that one call sends in copy mode.
 const SENT_A_CALL: u32 = 32;
+/// Busy polling: how long one call may look for frames, and how many it processes.
+const BUSY_MICROSECONDS: c_int = 20;
+const BUSY_FRAMES: c_int = 64;
 
 /// The socket. Fields are dropped in order: the kernel's side first, then the memory.
 #[derive(Debug)]
@@ -44,6 +47,7 @@ pub(super) struct Socket {
     idle: Vec<u64>,
     slots: u32,
     zero_copy: bool,
+    busy: bool,
 }
 
 impl Socket {
@@ -86,6 +90,7 @@ impl Socket {
             umem,
             slots,
             zero_copy: false,
+            busy: false,
             fd,
         };
         for number in 0..slots {
@@ -104,6 +109,16 @@ impl Socket {
         let options: libc::xdp_options = sys::option(socket.fd.as_fd(), libc::SOL_XDP, libc::XDP_OPTIONS)?;
         socket.zero_copy = options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
         Ok(socket)
+    }
+
+    /// From now on each look for frames has the device work.
+    pub(super) fn poll_busily(&mut self) -> io::Result<()> {
+        let set = |name: c_int, value: c_int| sys::set_option(self.fd.as_fd(), libc::SOL_SOCKET, name, &value);
+        set(libc::SO_PREFER_BUSY_POLL, 1)?;
+        set(libc::SO_BUSY_POLL, BUSY_MICROSECONDS)?;
+        set(libc::SO_BUSY_POLL_BUDGET, BUSY_FRAMES)?;
+        self.busy = true;
+        Ok(())
     }
 
     /// True when the device reads and writes the memory itself.
@@ -134,7 +149,7 @@ impl Socket {
             self.fill.show();
         }
         // Also when nothing came: a driver that ran out of memory waits to be told that there is some again.
-        if self.fill.wants_wakeup() {
+        if self.busy || self.fill.wants_wakeup() {
             self.wake(Wake::Receive)?;
         }
         Ok((received, misplaced))
