@@ -51,6 +51,9 @@ pub enum RouteRefs {
     Counted,
 }
 
+/// How often a lookup is repeated whose answer was replaced before it was read: the table leads to the new one by then.
+const RETRIES: u32 = 8;
+
 /// Where a rule sends a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
@@ -170,8 +173,18 @@ impl<A: Address> Fib<A> {
 
     /// The route in `table`; none when it has none or says `throw`.
     fn lookup_in<'g>(&self, guard: &Guard<'g>, table: &Table<A>, flow: &Flow<A>, refs: RouteRefs) -> Option<DstRef<'g>> {
-        let id = if flow.dst.is_link_scoped() { self.lookup_scoped(guard, table, flow) } else { table.lpm.lookup(guard, flow.dst.key()) };
-        self.found(guard, id, refs)
+        let ask =
+            || if flow.dst.is_link_scoped() { self.lookup_scoped(guard, table, flow) } else { table.lpm.lookup(guard, flow.dst.key()) };
+        let mut id = ask();
+        let mut dst = self.dsts.get(guard, id);
+        for _ in 0..RETRIES {
+            if id == 0 || dst.is_some() {
+                break;
+            }
+            id = ask();
+            dst = self.dsts.get(guard, id);
+        }
+        self.found(guard, dst, refs)
     }
 
     /// On a link a longer prefix of another interface does not count.
@@ -185,10 +198,9 @@ impl<A: Address> Fib<A> {
         if on_link { id } else { 0 }
     }
 
-    /// The route of a leaf, counted if references are. A leaf of 0 is a miss.
+    /// The route of a leaf, counted if references are. None is a miss.
     #[inline]
-    fn found<'g>(&self, guard: &Guard<'g>, id: u32, refs: RouteRefs) -> Option<DstRef<'g>> {
-        let dst = if id == 0 { None } else { self.dsts.get(guard, id) };
+    fn found<'g>(&self, guard: &Guard<'g>, dst: Option<DstRef<'g>>, refs: RouteRefs) -> Option<DstRef<'g>> {
         match dst {
             Some(dst) if dst.kind != Kind::Throw => Some(if refs == RouteRefs::Counted { dst.hold() } else { dst }),
             _ => {

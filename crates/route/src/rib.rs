@@ -56,7 +56,7 @@ pub struct RouteEntry {
 pub enum Put {
     /// It must not exist.
     Add,
-    /// It takes the place of the first of its metric, or is added.
+    /// It takes the place of the first of its metric (in IPv6 of all that are ways of one route), or is added.
     Replace,
     /// It is put behind those of its metric; in IPv6 it becomes a further way of them.
     Append,
@@ -193,7 +193,7 @@ impl<A: Address> Rib<A> {
         match (how, first) {
             (Put::Add, Some(_)) => return Err(ConfigError::Exists("route")),
             (Put::Append, Some(_)) if entries.contains(&route) => return Err(ConfigError::Exists("route")),
-            (Put::Replace, Some(at)) => entries[at] = route,
+            (Put::Replace, Some(first)) => replace::<A>(entries, first, route),
             _ => {
                 let at = entries.partition_point(|entry| entry.metric <= route.metric);
                 entries.insert(at, route);
@@ -315,12 +315,13 @@ impl<A: Address> Rib<A> {
             dirty.retain(|prefix| !prefix.addr().is_link_scoped());
         }
         let mut changed = Vec::with_capacity(dirty.len());
+        let mut gone = Vec::new();
         for prefix in dirty {
             let (Some(slot), Some(key)) = (table.routes.get_mut(&prefix), prefix.to_lpm()) else { continue };
-            let new = if slot.entries.is_empty() { 0 } else { self.make(best(&slot.entries), fib, neighbours) };
+            let new = if slot.entries.is_empty() { 0 } else { self.make(best::<A>(&slot.entries), fib, neighbours) };
             match std::mem::replace(&mut slot.leaf, new) {
                 0 => {}
-                old => self.unmake(old, fib),
+                old => gone.push(old),
             }
             if new == 0 {
                 table.published.lpm.remove(key);
@@ -336,6 +337,8 @@ impl<A: Address> Rib<A> {
         } else {
             table.published.lpm.extend(changed);
         }
+        // Not before the match table has stopped leading to them.
+        gone.into_iter().for_each(|old| self.unmake(old, fib));
     }
 
     fn commit_scoped(&mut self, table: &mut RibTable<A>, fib: &Fib<A>, neighbours: &Neighbours) {
@@ -391,20 +394,33 @@ impl<A: Address> Rib<A> {
     }
 }
 
-/// What the best routes of a prefix do together: in IPv6 appended routes of one metric through gateways are ways of one route.
-fn best(entries: &[RouteEntry]) -> Cow<'_, Effect> {
+/// Replaces the `first` route of the metric; in IPv6 rather the first that joins others as `route` does, and with it all that it is joined with (Linux
+/// `fib6_add_rt2node`).
+fn replace<A: Address>(entries: &mut SmallVec<[RouteEntry; 1]>, first: usize, route: RouteEntry) {
+    let (metric, wanted) = (route.metric, joins::<A>(&route));
+    let alike = entries.iter().position(|entry| entry.metric == metric && joins::<A>(entry) == wanted);
+    let at = alike.filter(|_| A::BITS == 128).unwrap_or(first);
+    let old = std::mem::replace(&mut entries[at], route);
+    if joins::<A>(&old) {
+        let mut place = 0..;
+        entries.retain(|entry| place.next() == Some(at) || entry.metric != metric || !joins::<A>(entry));
+    }
+}
+
+/// True of what is a way of one route together with others of its metric: in IPv6 routes through gateways.
+fn joins<A: Address>(entry: &RouteEntry) -> bool {
+    A::BITS == 128 && entry.effect.kind == Kind::Unicast && entry.effect.hops.iter().all(|hop| hop.via.is_some())
+}
+
+/// What the best routes of a prefix do together.
+fn best<A: Address>(entries: &[RouteEntry]) -> Cow<'_, Effect> {
     let first = &entries[0];
-    if entries.len() == 1 {
+    if entries.len() == 1 || !joins::<A>(first) {
         return Cow::Borrowed(&first.effect);
     }
-    let joins = |entry: &&RouteEntry| {
-        let hops = &entry.effect.hops;
-        entry.metric == first.metric && entry.effect.kind == Kind::Unicast && hops.iter().all(|hop| matches!(hop.via, Some(IpAddr::V6(_))))
-    };
     let mut effect = (*first.effect).clone();
-    if joins(&first) {
-        effect.hops.extend(entries[1..].iter().filter(joins).flat_map(|entry| entry.effect.hops.iter().copied()));
-    }
+    let others = entries[1..].iter().filter(|entry| entry.metric == first.metric && joins::<A>(entry));
+    effect.hops.extend(others.flat_map(|entry| entry.effect.hops.iter().copied()));
     Cow::Owned(effect)
 }
 
