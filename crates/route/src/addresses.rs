@@ -58,25 +58,36 @@ impl Editor {
         Ok(())
     }
 
-    /// Removes an address and its routes.
+    /// Removes an address and its routes; with an IPv4 address that is not a secondary one go the secondary ones of its subnet (Linux without
+    /// `promote_secondaries`).
     ///
     /// # Errors
     /// [`ConfigError::Missing`] when the interface does not have it.
     pub fn addr_del(&mut self, dev: IfIndex, addr: IpAddr, len: Option<u8>) -> Result<(), ConfigError> {
         let link = self.links.get(dev).ok_or(ConfigError::Missing("device"))?;
-        let there = match addr {
-            IpAddr::V4(addr) => link.addrs4.iter().any(|a| a.addr == addr && len.is_none_or(|len| len == a.len)),
-            IpAddr::V6(addr) => link.addrs6.iter().any(|a| a.addr == addr && len.is_none_or(|len| len == a.len)),
+        let gone: Vec<IpAddr> = match addr {
+            IpAddr::V4(addr) => {
+                let named = link.addrs4.iter().find(|a| a.addr == addr && len.is_none_or(|len| len == a.len));
+                let named = *named.ok_or(ConfigError::Missing("address"))?;
+                let goes = |a: &&Address4| {
+                    a.addr == addr || !named.secondary && a.secondary && a.len == named.len && named.subnet_contains(a.addr)
+                };
+                link.addrs4.iter().filter(goes).map(|a| a.addr.into()).collect()
+            }
+            IpAddr::V6(addr) => {
+                let named = link.addrs6.iter().find(|a| a.addr == addr && len.is_none_or(|len| len == a.len));
+                named.map(|a| vec![a.addr.into()]).ok_or(ConfigError::Missing("address"))?
+            }
         };
-        if !there {
-            return Err(ConfigError::Missing("address"));
-        }
-        if link.up {
-            self.address_routes(dev, addr, false);
-        }
-        if let Some(link) = self.links.get_mut(dev) {
-            link.addrs4.retain(|a| IpAddr::V4(a.addr) != addr);
-            link.addrs6.retain(|a| IpAddr::V6(a.addr) != addr);
+        let up = link.up;
+        for addr in gone {
+            if up {
+                self.address_routes(dev, addr, false);
+            }
+            if let Some(link) = self.links.get_mut(dev) {
+                link.addrs4.retain(|a| IpAddr::V4(a.addr) != addr);
+                link.addrs6.retain(|a| IpAddr::V6(a.addr) != addr);
+            }
         }
         Ok(())
     }
@@ -127,13 +138,17 @@ impl Editor {
         let Some(link) = self.links.get(dev) else { return };
         let Some(&address) = link.addrs6.iter().find(|a| a.addr == addr) else { return };
         let (loopback, vrf, forwarding) = (link.is_loopback(), link.vrf_table, link.conf6.forwarding);
+        // What goes with an address leaves the routes of its subnet to the others there.
+        let subnet = |a: &Address6| Prefix::new(a.addr, a.len);
+        let mut others = link.addrs6.iter().filter(|a| !add && a.addr != addr && subnet(a) == subnet(&address)).peekable();
+        let (subnet_stays, connected_stays) = (others.peek().is_some(), others.any(|a| !a.no_prefix_route));
         let local = vrf.unwrap_or(TableId::LOCAL);
         self.kernel_route(add, local, Prefix::host(addr), Kind::Local, dev, None, 0);
         let Some(prefix) = Prefix::new(addr, address.len) else { return };
-        if !address.no_prefix_route && !loopback {
+        if !address.no_prefix_route && !loopback && !connected_stays {
             self.kernel_route(add, vrf.unwrap_or(TableId::MAIN), prefix, Kind::Unicast, dev, None, 256);
         }
-        if forwarding && address.len < 127 {
+        if forwarding && address.len < 127 && !subnet_stays {
             self.kernel_route(add, local, Prefix::host(prefix.addr()), Kind::Anycast, dev, None, 0);
         }
         if let (true, Some(groups)) =
@@ -153,7 +168,7 @@ impl Editor {
         }
     }
 
-    /// Adds or removes a route that goes with an address. One that another address needs as well stays.
+    /// Adds or removes a route that goes with an address.
     #[expect(clippy::too_many_arguments, reason = "a row of a table, one value a column")]
     fn kernel_route<A: crate::Family>(
         &mut self,

@@ -169,3 +169,76 @@ fn a_member_of_a_vrf_uses_its_table_then_main() {
     assert!(lab.editor.rules::<Ipv4Addr>().iter().any(|rule| rule.action == Action::Vrf));
     assert!(lab.editor.table_exists::<Ipv6Addr>(TableId(10)));
 }
+
+/// The devices and gateways of the route for `dst`, in their order.
+fn ways(lab: &Lab, dst: &str) -> Vec<String> {
+    let network = lab.editor.network();
+    network.domain().reader().burst(|guard| {
+        let dst = match dst.parse().unwrap() {
+            IpAddr::V4(dst) => network.v4.lookup(guard, &flow(dst, lab.e0), RouteRefs::Noref).dst,
+            IpAddr::V6(dst) => network.v6.lookup(guard, &flow(dst, lab.e0), RouteRefs::Noref).dst,
+        };
+        dst.hops().map(|hop| format!("{} {:?}", hop.dev.0, hop.gateway.as_ref().map(|gateway| gateway.addr()))).collect()
+    })
+}
+
+#[test]
+fn a_replaced_ipv6_route_takes_its_appended_ways_with_it() {
+    let mut lab = lab();
+    let e1 = lab.e1;
+    let put = |lab: &mut Lab, via, how| lab.editor.route_put::<Ipv6Addr>(route("fd00:9::/32", via, e1), how).unwrap();
+    put(&mut lab, Some("fd00:0:0:1::2"), Put::Add);
+    put(&mut lab, Some("fd00:0:0:1::3"), Put::Append);
+    put(&mut lab, None, Put::Append);
+    lab.editor.commit();
+    assert_eq!(ways(&lab, "fd00:9::1"), ["3 Some(fd00:0:0:1::2)", "3 Some(fd00:0:0:1::3)"]);
+    put(&mut lab, Some("fd00:0:0:1::4"), Put::Replace);
+    lab.editor.commit();
+    assert_eq!(ways(&lab, "fd00:9::1"), ["3 Some(fd00:0:0:1::4)"]);
+    assert_eq!(
+        lab.editor.routes::<Ipv6Addr>(TableId::MAIN).filter(|(prefix, _)| prefix.len() == 32).count(),
+        2,
+        "the one without a gateway stays"
+    );
+}
+
+#[test]
+fn an_appended_ipv4_route_waits_behind_the_first_even_through_an_ipv6_gateway() {
+    let mut lab = lab();
+    let e1 = lab.e1;
+    for (via, how) in [("fd00:0:0:1::2", Put::Add), ("fd00:0:0:1::3", Put::Append)] {
+        lab.editor.route_put::<Ipv4Addr>(route("10.9.0.0/16", Some(via), e1), how).unwrap();
+    }
+    lab.editor.commit();
+    assert_eq!(ways(&lab, "10.9.0.1"), ["3 Some(fd00:0:0:1::2)"]);
+}
+
+#[test]
+fn a_subnet_of_two_addresses_outlives_either() {
+    let mut lab = lab();
+    let (e0, e1) = (lab.e0, lab.e1);
+    lab.editor.conf6(None, |conf| conf.forwarding = true).unwrap();
+    let second: IpAddr = "fd00:0:0:1::2".parse().unwrap();
+    lab.editor.addr_add(e1, second, AddrSpec { len: 64, ..AddrSpec::default() }).unwrap();
+    lab.editor.addr_del(e1, "fd00:0:0:1::1".parse().unwrap(), None).unwrap();
+    lab.editor.commit();
+    assert_eq!(ask(&lab, "fd00:0:0:1::9", e0), "unicast 3 main");
+    assert_eq!(ask(&lab, "fd00:0:0:1::", e0), "anycast 3 local");
+    assert_eq!(ask(&lab, "fd00:0:0:1::1", e0), "unicast 3 main");
+    lab.editor.addr_del(e1, second, Some(64)).unwrap();
+    lab.editor.commit();
+    assert_eq!(ask(&lab, "fd00:0:0:1::9", e0), "no route 0 0");
+    assert_eq!(ask(&lab, "fd00:0:0:1::", e0), "no route 0 0");
+}
+
+#[test]
+fn secondary_addresses_go_with_the_first_of_their_subnet() {
+    let mut lab = lab();
+    let (e0, e1) = (lab.e0, lab.e1);
+    let second: IpAddr = "10.0.1.2".parse().unwrap();
+    lab.editor.addr_add(e1, second, AddrSpec { len: 24, ..AddrSpec::default() }).unwrap();
+    lab.editor.addr_del(e1, "10.0.1.1".parse().unwrap(), Some(24)).unwrap();
+    lab.editor.commit();
+    assert_eq!(ask(&lab, "10.0.1.2", e0), "no route 0 0");
+    assert!(!lab.editor.links().get(e1).unwrap().has_addr(second));
+}
