@@ -60,7 +60,8 @@ pub(super) fn bind<T: Copy>(fd: BorrowedFd<'_>, address: &T) -> io::Result<()> {
 /// Waits until a port's descriptor can be read or `timeout` passed; true when it can. Waiting also wakes a driver that asked to be woken.
 ///
 /// # Errors
-/// What happened to the socket (`ENETDOWN`: the device went down or away), or those of `poll(2)`. A signal is no error, it ends the waiting.
+/// What happened to the socket, or those of `poll(2)`. `ENETDOWN` is told once when the device went down, after which the port can be used on, or went
+/// away, after which sending is an error too. A signal is no error, it ends the waiting.
 pub fn wait_readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
     let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let millis = c_int::try_from(timeout.as_millis()).unwrap_or(c_int::MAX);

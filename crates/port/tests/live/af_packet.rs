@@ -1,9 +1,10 @@
 //! AF_PACKET at both ends of a cable.
 
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use port::live::{PacketPort, PacketSettings};
-use port::{Port, Time};
+use port::{Pool, Port, Time};
 
 use crate::lab::{self, FAR, NEAR, event};
 
@@ -56,7 +57,7 @@ fn a_frame_that_is_too_long_is_counted_and_the_others_leave() {
 #[test]
 fn a_checksum_left_to_hardware_that_is_not_there_is_finished() {
     let Some((mut near, _far)) = both() else { return };
-    lab::kernel_sends(b"payload");
+    lab::kernel_socket().send_to(b"payload", "10.1.2.9:22136").unwrap();
     let batch = lab::receive(&mut near, 1, PATIENCE);
     assert!(lab::is_checksum_right(&batch[0].buf), "{:02x?}", &batch[0].buf[..]);
     assert_eq!(event(&mut near, "rx_checksum_finished"), 1);
@@ -120,4 +121,50 @@ fn a_device_that_goes_away_is_an_error_and_no_silence() {
     far.tx(&lab::frame(0, 100), Time::ZERO);
     assert!(far.flush().is_err());
     assert_eq!(far.counters().tx_failed, 1);
+}
+
+#[test]
+fn a_link_that_was_down_carries_frames_again() {
+    let Some((mut near, mut far)) = both() else { return };
+    for round in 0..3 {
+        lab::ip(&["link", "set", FAR, "down"]).unwrap();
+        far.tx(&lab::frame(round, 100), Time::ZERO);
+        far.flush().unwrap();
+        assert_eq!(far.counters().tx_failed, u64::from(round) + 1);
+        let waited = port::live::wait_readable(far.descriptor().unwrap(), Duration::from_millis(5));
+        assert_eq!(waited.unwrap_err().raw_os_error(), Some(libc::ENETDOWN), "told once");
+        assert!(port::live::wait_readable(far.descriptor().unwrap(), Duration::from_millis(5)).is_ok());
+        lab::ip(&["link", "set", FAR, "up"]).unwrap();
+        far.tx(&lab::frame(100 + round, 100), Time::ZERO);
+        far.flush().unwrap();
+        let mut batch = Vec::new();
+        for _ in 0..100 {
+            near.rx(&mut Pool::default(), &mut batch, 8).unwrap();
+            if !batch.is_empty() {
+                break;
+            }
+            // The near end has no carrier while the far end is down, which is no error of its own.
+            let _ = port::live::wait_readable(near.descriptor().unwrap(), Duration::from_millis(5));
+        }
+        assert_eq!(batch.iter().map(|packet| lab::number(&packet.buf)).collect::<Vec<_>>(), [100 + round]);
+    }
+}
+
+#[test]
+fn segments_put_together_are_left_out_and_counted() {
+    let Some((mut near, _far)) = both() else { return };
+    let socket = lab::kernel_socket();
+    // Four segments in one piece, to be cut by hardware that a virtual device has not got.
+    let segment: libc::c_int = 1000;
+    // SAFETY: the kernel reads as many bytes as the number has.
+    let set = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, (&raw const segment).cast(), 4) };
+    if set != 0 || socket.send_to(&[7; 4000], "10.1.2.9:22136").is_err() {
+        lab::skip::<()>("the kernel does not leave segments of UDP to hardware".to_owned());
+        return;
+    }
+    let batch = lab::receive(&mut near, 4, Duration::from_millis(200));
+    assert!(batch.iter().all(|packet| packet.buf.len() <= 1514), "more than the link carries");
+    // A kernel that cuts them before they reach the device sends four; one that cannot say what they are counts them as dropped.
+    let left_out = event(&mut near, "rx_unsegmented") + event(&mut near, "rx_ring_full");
+    assert!(batch.len() == 4 || (batch.is_empty() && left_out == 1), "{} came, {left_out} left out", batch.len());
 }

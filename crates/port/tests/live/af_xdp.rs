@@ -216,7 +216,7 @@ fn a_checksum_left_to_hardware_that_is_not_there_is_finished() {
     let Some(()) = lab::cable(1) else { return };
     let Some(near) = open(NEAR, XdpSettings::default()) else { return };
     let Some(mut port) = queue(&near, 0) else { return };
-    lab::kernel_sends(b"payload");
+    lab::kernel_socket().send_to(b"payload", "10.1.2.9:22136").unwrap();
     let batch = lab::receive(&mut port, 1, PATIENCE);
     assert!(lab::is_checksum_right(&batch[0].buf), "{:02x?}", &batch[0].buf[..]);
     assert_eq!(event(&mut port, "rx_checksum_finished"), 1);
@@ -243,4 +243,41 @@ fn a_port_moves_to_another_thread() {
         far.flush().unwrap();
     }
     assert_eq!(worker.join().unwrap(), 100);
+}
+
+#[test]
+fn frames_that_are_none_are_counted_and_cost_nothing() {
+    let Some(()) = lab::cable(1) else { return };
+    let settings = XdpSettings { slots: 64, ..XdpSettings::default() };
+    let (Some(near), Some(far)) = (open(NEAR, settings), open(FAR, settings)) else { return };
+    let (Some(mut near), Some(mut far)) = (queue(&near, 0), queue(&far, 0)) else { return };
+    for _ in 0..100 {
+        far.tx(&[], Time::ZERO);
+        far.tx(&[0; 13], Time::ZERO);
+        far.tx(&[0; 5000], Time::ZERO);
+        far.flush().unwrap();
+    }
+    assert_eq!((far.counters().tx_packets, far.counters().tx_failed, event(&mut far, "tx_invalid_descriptors")), (0, 300, 0));
+    (0..64).for_each(|n| far.tx(&lab::frame(n, 60), Time::ZERO));
+    far.flush().unwrap();
+    assert_eq!(lab::receive(&mut near, 64, PATIENCE).len(), 64);
+    assert!(far.drain(PATIENCE));
+}
+
+#[test]
+fn a_link_that_was_down_carries_frames_again() {
+    let Some(()) = lab::cable(1) else { return };
+    let (Some(near), Some(far)) = (open(NEAR, XdpSettings::default()), open(FAR, XdpSettings::default())) else { return };
+    let (Some(mut near), Some(mut far)) = (queue(&near, 0), queue(&far, 0)) else { return };
+    for round in 0..3 {
+        lab::ip(&["link", "set", FAR, "down"]).unwrap();
+        far.tx(&lab::frame(round, 100), Time::ZERO);
+        far.flush().unwrap();
+        lab::ip(&["link", "set", FAR, "up"]).unwrap();
+        far.tx(&lab::frame(100 + round, 100), Time::ZERO);
+        far.flush().unwrap();
+        let numbers: Vec<_> =
+            lab::receive(&mut near, 2, Duration::from_millis(200)).iter().map(|packet| lab::number(&packet.buf)).collect();
+        assert!(numbers.contains(&(100 + round)), "round {round}: {numbers:?}");
+    }
 }

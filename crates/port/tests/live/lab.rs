@@ -1,6 +1,7 @@
 //! A namespace with two devices that are the ends of one cable.
 
 use std::io;
+use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -114,11 +115,11 @@ pub fn number(frame: &[u8]) -> u32 {
     frame.get(42..46).map_or(u32::MAX, |bytes| u32::from_be_bytes(bytes.try_into().unwrap()))
 }
 
-/// Has the kernel send a UDP packet from the far end to an address behind the near one, with the checksum left to hardware.
-pub fn kernel_sends(payload: &[u8]) {
+/// A socket at the far end, to send to 10.1.2.9, which is behind the near one. What the kernel sends by it has the checksum left to hardware.
+pub fn kernel_socket() -> UdpSocket {
     ip(&["address", "add", "10.1.2.3/24", "dev", FAR]).unwrap();
     ip(&["neigh", "add", "10.1.2.9", "lladdr", "02:00:00:00:0e:01", "dev", FAR]).unwrap();
-    std::net::UdpSocket::bind("10.1.2.3:4660").unwrap().send_to(payload, "10.1.2.9:22136").unwrap();
+    UdpSocket::bind("10.1.2.3:4660").unwrap()
 }
 
 /// True when the UDP checksum of a frame without IPv4 options is right (RFC 768).

@@ -31,6 +31,8 @@ unsafe impl Plain for libc::xdp_desc {}
 const RELEASE: Duration = Duration::from_millis(500);
 /// Frames that one call sends in copy mode.
 const SENT_A_CALL: u32 = 32;
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
 /// Busy polling: how long one call may look for frames, and how many it processes.
 const BUSY_MICROSECONDS: c_int = 20;
 const BUSY_FRAMES: c_int = 64;
@@ -162,10 +164,13 @@ impl Socket {
     }
 
     /// Copies a frame into an idle chunk and puts it into the send ring, where the kernel sees it after [`Socket::transmit`]. False when no chunk is
-    /// idle or the frame is too long.
+    /// idle or the frame is too long or too short. (The kernel throws a descriptor away that it finds wrong, and its chunk would be lost.)
     #[inline]
     #[must_use]
     pub(super) fn queue(&mut self, frame: &[u8]) -> bool {
+        if frame.len() < ETHERNET {
+            return false;
+        }
         if self.idle.is_empty() {
             self.reap();
         }
