@@ -1,5 +1,5 @@
-//! Packet buffers, and ports that receive and send them: frames in memory, captures, and wrappers that record or spoil what passes through another
-//! port.
+//! Packet buffers, and ports that receive and send them: frames in memory, captures, devices of the running kernel, and wrappers that record or spoil
+//! what passes through another port.
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code, reason = "reads a packet's bytes without checking bounds; its head says why it may")]

@@ -9,7 +9,6 @@ use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
-use std::time::Duration;
 
 /// A type of which every bit pattern is a value, padding aside.
 ///
@@ -55,27 +54,6 @@ pub(super) fn option<T: Plain>(fd: BorrowedFd<'_>, level: c_int, name: c_int) ->
 pub(super) fn bind<T: Copy>(fd: BorrowedFd<'_>, address: &T) -> io::Result<()> {
     // SAFETY: the kernel reads as many bytes as the address has.
     check(unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(address).cast(), size_of::<T>() as u32) }).map(|_| ())
-}
-
-/// Waits until a port's descriptor can be read or `timeout` passed; true when it can. Waiting also wakes a driver that asked to be woken.
-///
-/// # Errors
-/// What happened to the socket, or those of `poll(2)`. `ENETDOWN` is told once when the device went down, after which the port can be used on, or went
-/// away, after which sending is an error too. A signal is no error, it ends the waiting.
-pub fn wait_readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
-    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    let millis = c_int::try_from(timeout.as_millis()).unwrap_or(c_int::MAX);
-    // SAFETY: one entry is handed over and there is one.
-    match check(unsafe { libc::poll(&mut poll, 1, millis) }) {
-        Ok(_) if poll.revents & libc::POLLIN != 0 => return Ok(true),
-        Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-        Ok(_) | Err(_) => (),
-    }
-    // An AF_XDP socket whose device is gone says so here and not in the events. What is no socket has no such option.
-    match option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_ERROR) {
-        Ok(0) | Err(_) => Ok(false),
-        Ok(error) => Err(io::Error::from_raw_os_error(error)),
-    }
 }
 
 /// One call of `sendto(2)` or `recvfrom(2)` without data: work for the kernel to do now on an AF_XDP socket's rings.
