@@ -192,10 +192,11 @@ fn enter4(buf: &mut Buf) -> Option<u32> {
     Some(dst)
 }
 
-/// An address that is neither unspecified, loopback, link-local nor a group.
+/// An address that is neither unspecified, loopback, link-local nor a group: from 0:0:0:1:: to below fe80::. The others of ::/64 and of fec0::/10,
+/// which nobody has, may go the general way.
 #[inline]
 fn is_plain6(addr: u128) -> bool {
-    addr >> 1 != 0 && addr >> 120 != 0xff && addr >> 118 != 0x3fa
+    (1..0xfe80 << 48).contains(&((addr >> 64) as u64))
 }
 
 /// Does what the route found says: the packet is ready to leave, asks again in `next`, or has a verdict of the general way.

@@ -20,7 +20,7 @@ pub(crate) fn env<'g>(cx: &Context<'_, 'g>, packet: &Packet, tunsrc: Ipv6Addr) -
 }
 
 /// The packet reached a SID.
-#[inline]
+#[inline(always)]
 pub(crate) fn behavior(cx: &Context<'_, '_>, packet: &mut Packet, id: SidId, ledger: &mut Ledger) -> Result<Next, DropReason> {
     let sid = cx.tables.sids.get(cx.guard, id.0).ok_or(DropReason::SidDevice)?;
     if ledger.is_tracing() {
@@ -29,7 +29,7 @@ pub(crate) fn behavior(cx: &Context<'_, '_>, packet: &mut Packet, id: SidId, led
     process(cx, packet, id, &sid, ledger)
 }
 
-#[inline]
+#[inline(always)]
 fn process(cx: &Context<'_, '_>, packet: &mut Packet, id: SidId, sid: &Sid, ledger: &mut Ledger) -> Result<Next, DropReason> {
     let bytes = packet.buf.len();
     let env = env(cx, packet, cx.env.tunsrc);

@@ -36,7 +36,7 @@ impl Srh {
     ///
     /// # Errors
     /// [`DropReason::NoSrh`] when there is none, [`DropReason::BadSrh`] when it is no valid SRH.
-    #[inline]
+    #[inline(always)]
     pub fn find(packet: &[u8], target: Target) -> Result<Srh, DropReason> {
         match Srh::right_behind(packet) {
             Some(srh) if target == Target::Proto(proto::ROUTING) || srh.segments_left != 0 => Ok(srh),
@@ -45,14 +45,15 @@ impl Srh {
     }
 
     /// A valid SRH right behind the IPv6 header, where most are.
-    #[inline]
-    pub fn right_behind(packet: &[u8]) -> Option<Srh> {
+    #[inline(always)]
+    fn right_behind(packet: &[u8]) -> Option<Srh> {
         let header = ipv6::Header::read(packet)?;
         let srh = Srh::at(packet, ipv6::LEN).filter(|_| header.next_header == proto::ROUTING)?;
         is_valid(srh.bytes(packet)).then_some(srh)
     }
 
     /// As [`Srh::find`], wherever it stands.
+    #[inline(never)]
     fn search(packet: &[u8], target: Target) -> Result<Srh, DropReason> {
         let found = ext::find(packet, target).map_err(|not_found| match not_found {
             NotFound::Absent => DropReason::NoSrh,
