@@ -12,7 +12,7 @@ const PAD1: u8 = 0;
 const PADN: u8 = 1;
 const ROUTER_ALERT: u8 = 5;
 const JUMBO: u8 = 0xc2;
-const HOME_ADDRESS: u8 = 0xc9;
+const IOAM: u8 = 0x31;
 
 /// Options, padding aside, that one header may hold (net.ipv6.max_hbh_opts_number and max_dst_opts_number, 8 each).
 const MAX_OPTIONS: usize = 8;
@@ -52,7 +52,8 @@ enum Kind {
 }
 
 /// Looks at the hop-by-hop options right behind the IPv6 header at the front of `packet`, which the packet must not pass unlooked at, whether it is
-/// forwarded or for the router. Linux's `ipv6_parse_hopopts`; options it knows only when told to (IOAM, CALIPSO) are skipped as their types say.
+/// forwarded or for the router. Linux's `ipv6_parse_hopopts`; options it knows only when told to (IOAM, CALIPSO) are skipped as their
+/// types say.
 ///
 /// # Errors
 /// [`Refused`] when the packet must not pass.
@@ -60,8 +61,7 @@ pub fn hop_by_hop(packet: &[u8]) -> Result<Passed, Refused> {
     walk(packet, ipv6::LEN, Kind::HopByHop)
 }
 
-/// Looks at the destination options at `at` of a packet that is for the router. Linux's `ipv6_destopt_rcv`: a home address option is refused
-/// silently, as by a kernel without a binding for it.
+/// Looks at the destination options at `at` of a packet that is for the router. Linux's `ipv6_destopt_rcv` without mobility.
 ///
 /// # Errors
 /// [`Refused`] when the packet must not be delivered.
@@ -118,7 +118,8 @@ fn option(packet: &[u8], at: usize, number: u8, data: &[u8], kind: Kind, passed:
             passed.jumbo = Some(jumbo(packet, at, data)?);
             Ok(())
         }
-        (Kind::Destination, HOME_ADDRESS) => Err(Refused::Silent),
+        // Not understood, but known to be aligned (RFC 9486 §3).
+        (Kind::HopByHop, IOAM) if !at.is_multiple_of(4) => Err(Refused::Silent),
         _ => unknown(packet, at, number),
     }
 }
@@ -243,10 +244,10 @@ mod tests {
     }
 
     #[test]
-    fn destination_options_know_the_home_address_only() {
+    fn destination_options_are_judged_by_their_types_alone() {
         let options = |bytes: &[u8]| destination(&packet_to(UNICAST, bytes), 40);
         let home = [&[0xc9, 16][..], &[7; 16], &[1, 2, 0, 0]].concat();
-        assert_eq!(options(&home), Err(Refused::Silent));
+        assert_eq!(options(&home), Err(Refused::Problem { code: 2, pointer: 42 }));
         assert_eq!(options(&[0xc2, 4, 0, 0, 0, 40]), Err(Refused::Problem { code: 2, pointer: 42 }));
         assert_eq!(options(&[5, 3, 0, 0, 1, 0]).map(|passed| passed.len), Ok(8));
     }

@@ -51,6 +51,8 @@ pub mod proto {
     pub const DEST_OPTS: u8 = 60;
     /// Mobility header (RFC 6275).
     pub const MOBILITY: u8 = 135;
+    /// Protocol independent multicast (RFC 7761).
+    pub const PIM: u8 = 103;
     /// UDP-Lite (RFC 3828).
     pub const UDP_LITE: u8 = 136;
     /// An Ethernet frame inside IPv6 (RFC 8986 §9).

@@ -35,7 +35,7 @@ impl Host {
             proto::ICMP4 => self.icmp4(cx, packet, group, ledger),
             proto::UDP | proto::UDP_LITE => self.udp4(cx, packet, group, ledger),
             proto::TCP if !group => self.tcp4(cx, packet, ledger),
-            proto::TCP | proto::IGMP => self.drop(packet, DropReason::NoProtocol, ledger),
+            proto::TCP | proto::IGMP | proto::PIM => self.drop(packet, DropReason::NoProtocol, ledger),
             _ => self.refuse4(cx, packet, group, icmp4::unreachable::PROTOCOL, DropReason::NoProtocol, ledger),
         }
     }

@@ -17,6 +17,9 @@ use crate::seg6;
 use crate::trace::Ledger;
 use crate::verdict::{IcmpError, Verdict};
 
+/// Routing type of the source route for RPL (RFC 6554), which Linux drops in silence unless told to follow it.
+const RPL: u8 = 3;
+
 /// Where delivery stands in a packet's headers.
 struct Cursor {
     /// Protocol of the header at hand.
@@ -56,9 +59,9 @@ impl Host {
                     None => return,
                 },
                 proto::ICMP6 => return self.icmp6(cx, packet, cursor.at, &dst, ledger),
-                proto::UDP => return self.udp6(cx, packet, cursor.at, ledger),
+                proto::UDP | proto::UDP_LITE => return self.udp6(cx, packet, cursor.proto, cursor.at, ledger),
                 proto::TCP => return self.tcp6(cx, packet, cursor.at, &dst, ledger),
-                proto::NONE => return self.drop(packet, DropReason::NoProtocol, ledger),
+                proto::NONE | proto::PIM => return self.drop(packet, DropReason::NoProtocol, ledger),
                 _ => {
                     let error = IcmpError::new(icmp6::PARAMETER_PROBLEM, icmp6::parameter::NEXT_HEADER, cursor.named_at as u32);
                     return self.perform(cx, packet, Verdict::Error(error, DropReason::NoProtocol), ledger);
@@ -101,19 +104,20 @@ impl Host {
             self.drop(packet, DropReason::BadExtensionHeader, ledger);
             return None;
         };
-        if packet.addressed != Addressed::Host {
+        let group = ipv6::Header::read(&packet.buf).is_some_and(|ip| ip.dst().is_multicast());
+        if group || packet.addressed != Addressed::Host {
             self.drop(packet, DropReason::NotUnicastFrame, ledger);
             return None;
         }
         if header.routing_type == srh::TYPE {
             return self.segment_routing(cx, packet, header, cursor, ledger);
         }
-        if header.segments_left == 0 && header.routing_type != 2 {
+        if header.segments_left == 0 && header.routing_type != RPL {
             cursor.pass(header.next_header, header.len());
             packet.source_routed = true;
             return Some(packet);
         }
-        let verdict = if header.segments_left == 0 {
+        let verdict = if header.routing_type == RPL {
             Verdict::Drop(DropReason::BadExtensionHeader)
         } else {
             let pointer = cursor.at as u32 + 2;
@@ -229,24 +233,12 @@ impl Host {
         }
     }
 
-    fn udp6(&mut self, cx: &Context<'_, '_>, packet: Packet, at: usize, ledger: &mut Ledger) {
-        let header = packet.buf.get(at..).and_then(udp::Header::read);
-        let Some(header) = header else { return self.drop(packet, DropReason::BadExtensionHeader, ledger) };
-        let len = match usize::from(header.len.get()) {
-            0 => packet.buf.len() - at,
-            len => len,
-        };
-        // Without a checksum the addresses could be anybody's (RFC 8200 §8.1).
-        let datagram = packet.buf.get(..at + len).filter(|_| len >= udp::LEN && header.checksum.get() != 0);
-        if !datagram.is_some_and(|datagram| upper_is_valid(datagram, at, proto::UDP)) {
-            return self.drop(packet, DropReason::BadUpperChecksum, ledger);
-        }
-        self.perform(
-            cx,
-            packet,
-            Verdict::Error(IcmpError::new(icmp6::UNREACHABLE, icmp6::unreachable::PORT, 0), DropReason::NoListener),
-            ledger,
-        );
+    fn udp6(&mut self, cx: &Context<'_, '_>, mut packet: Packet, number: u8, at: usize, ledger: &mut Ledger) {
+        let Some(end) = datagram_end(&packet.buf, number, at) else { return self.drop(packet, DropReason::BadUpperChecksum, ledger) };
+        // An error quotes the datagram without what is behind it.
+        packet.buf.truncate(end);
+        let error = IcmpError::new(icmp6::UNREACHABLE, icmp6::unreachable::PORT, 0);
+        self.perform(cx, packet, Verdict::Error(error, DropReason::NoListener), ledger);
     }
 }
 
@@ -256,6 +248,21 @@ impl Cursor {
         self.at += len;
         self.proto = next;
     }
+}
+
+/// Where the datagram of UDP or UDP-Lite that stands at `at` ends; none when its length or checksum is wrong.
+fn datagram_end(packet: &[u8], number: u8, at: usize) -> Option<usize> {
+    let ip = ipv6::Header::read(packet)?;
+    let upper = packet.get(at..)?;
+    let header = udp::Header::read(upper)?;
+    let covered = match usize::from(header.len.get()) {
+        0 => upper.len(),
+        covered => covered,
+    };
+    let len = if number == proto::UDP_LITE { upper.len() } else { covered };
+    // Without a checksum the addresses could be anybody's (RFC 8200 §8.1).
+    let bytes = upper.get(..covered).filter(|_| covered >= udp::LEN && header.checksum.get() != 0)?;
+    Sum::pseudo6(ip.src(), ip.dst(), number, len).bytes(bytes).is_valid().then_some(at + len)
 }
 
 /// True when the checksum of what stands at `at` is right.

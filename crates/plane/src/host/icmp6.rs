@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use route::{DropReason, DstRef, IfIndex};
+use route::{DropReason, DstRef, IfIndex, Kind};
 use wire::checksum::Sum;
 use wire::ext::{self, Target};
 use wire::{icmp6, ipv6, proto};
 use zerocopy::IntoBytes;
 
 use super::Host;
+use super::originate::{HOP_LIMIT_OF_WAY, Way};
 use crate::context::Context;
 use crate::flow_hash;
 use crate::packet::{Addressed, Packet, Version};
@@ -31,8 +32,7 @@ impl Host {
         let Some(way) = self.way6(cx, to, Ipv6Addr::UNSPECIFIED, near) else {
             return ledger.step(packet, "icmp", || format!("no ICMPv6 error: no route back to {to}"));
         };
-        let preferred = way.dst.src.and_then(|src| if let IpAddr::V6(src) = src { Some(src) } else { None });
-        let source = if own { Some(dst) } else { preferred.or_else(|| cx.links.source6(packet.iif, to)) };
+        let source = if own { Some(dst) } else { preferred(&way).or_else(|| cx.links.source6(packet.iif, to)) };
         let Some(source) = source.or_else(|| cx.links.source6(way.dev, to)) else {
             return ledger.step(packet, "icmp", || "no ICMPv6 error: no address to send it from".into());
         };
@@ -46,7 +46,7 @@ impl Host {
         message[ipv6::LEN..ipv6::LEN + 2].copy_from_slice(&[error.kind, error.code]);
         message[ipv6::LEN + 4..ipv6::LEN + 8].copy_from_slice(&error.info.to_be_bytes());
         message[ipv6::LEN + icmp6::LEN..].copy_from_slice(&packet.buf[..quote]);
-        self.finish6(cx, message, packet, near, ledger);
+        self.finish6(cx, message, 0, packet, near, ledger);
     }
 
     /// Limits by destination (net.ipv6.icmp.ratelimit); packet too big is exempt, since path MTU discovery depends on it.
@@ -57,37 +57,52 @@ impl Host {
     /// Answers an echo request that stands at `at`; `dst` is the local route that led here.
     pub(super) fn echo6(&mut self, cx: &Context<'_, '_>, packet: Packet, at: usize, dst: &DstRef<'_>, ledger: &mut Ledger) {
         let Some(header) = ipv6::Header::read(&packet.buf) else { return };
-        let (to, addressed) = (header.src(), header.dst());
+        let (to, addressed, class) = (header.src(), header.dst(), header.traffic_class());
+        let code = packet.buf.get(at + 1).copied().unwrap_or_default();
         if cx.settings.icmp6_echo_ignore_all || to.is_multicast() || to.is_unspecified() {
             return self.drop(packet, DropReason::IcmpIgnored, ledger);
         }
         // On a VRF device the packet counts as received by the interface that has the address (Linux `icmp6_iif`).
         let near = if cx.links.get(packet.dev).is_some_and(|link| link.is_vrf()) { dst.dev() } else { packet.dev };
-        let source = if addressed.is_multicast() { cx.links.source6(near, to) } else { Some(addressed) };
+        let source = if addressed.is_multicast() || dst.kind == Kind::Anycast {
+            // Where Linux has to choose a source it asks for a way back on the very interface.
+            let way = self.way6(cx, to, Ipv6Addr::UNSPECIFIED, near).filter(|way| way.dev == near);
+            way.and_then(|way| preferred(&way).or_else(|| cx.links.source6(near, to)))
+        } else {
+            Some(addressed)
+        };
         let (Some(source), Some(body)) = (source, packet.buf.get(at + icmp6::LEN..)) else {
             return self.drop(packet, DropReason::NoSourceAddress, ledger);
         };
         let mut reply = icmp6_packet(self, source, to, body.len());
-        reply[ipv6::LEN] = icmp6::ECHO_REPLY;
+        reply[ipv6::LEN..ipv6::LEN + 2].copy_from_slice(&[icmp6::ECHO_REPLY, code]);
         reply[ipv6::LEN + 4..].copy_from_slice(&packet.buf[at + 4..]);
-        self.finish6(cx, reply, &packet, near, ledger);
+        self.finish6(cx, reply, class, &packet, near, ledger);
         self.delivered(packet, || format!("echo request answered to {to}"), ledger);
     }
 
-    fn finish6(&mut self, cx: &Context<'_, '_>, mut message: port::Buf, packet: &Packet, near: IfIndex, ledger: &mut Ledger) {
+    fn finish6(&mut self, cx: &Context<'_, '_>, mut message: port::Buf, class: u8, packet: &Packet, near: IfIndex, ledger: &mut Ledger) {
         let label = flow_hash::label(&message);
         if let Some(header) = ipv6::Header::read_mut(&mut message) {
-            header.set_flow(0, label);
+            header.set_flow(class, label);
         }
         fill_checksum(&mut message);
         self.originate6(cx, Packet::new(Version::V6, message, packet.time, packet.number, near), near, ledger);
     }
 }
 
+/// The source that the route asks for.
+fn preferred(way: &Way<'_>) -> Option<Ipv6Addr> {
+    match way.dst.src {
+        Some(IpAddr::V6(src)) => Some(src),
+        _ => None,
+    }
+}
+
 /// An ICMPv6 packet with a body of `len` zero bytes.
 fn icmp6_packet(host: &mut Host, source: Ipv6Addr, to: Ipv6Addr, len: usize) -> port::Buf {
     let mut buf = host.blank(ipv6::LEN + icmp6::LEN + len);
-    let header = ipv6::Header::new(source, to, proto::ICMP6, 64, (icmp6::LEN + len) as u16);
+    let header = ipv6::Header::new(source, to, proto::ICMP6, HOP_LIMIT_OF_WAY, (icmp6::LEN + len) as u16);
     buf[..ipv6::LEN].copy_from_slice(header.as_bytes());
     buf
 }

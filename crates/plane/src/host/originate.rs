@@ -13,6 +13,9 @@ use crate::trace::Ledger;
 use crate::verdict::Forward;
 use crate::{flow_hash, fragment6, seg6};
 
+/// In the header of a packet to be sent: the hop limit is that of the interface it leaves by (net.ipv6.conf.*.hop_limit).
+pub(super) const HOP_LIMIT_OF_WAY: u8 = 0;
+
 /// A route for a packet of the router's own.
 pub(super) struct Way<'g> {
     pub(super) dst: DstRef<'g>,
@@ -57,9 +60,12 @@ impl Host {
     pub(super) fn originate6(&mut self, cx: &Context<'_, '_>, mut packet: Packet, near: IfIndex, ledger: &mut Ledger) {
         while packet.lookups < MAX_LOOKUPS {
             packet.lookups += 1;
-            let Some(header) = ipv6::Header::read(&packet.buf) else { break };
+            let Some(header) = ipv6::Header::read_mut(&mut packet.buf) else { break };
             let (src, dst) = (header.src(), header.dst());
             let Some(way) = self.way6(cx, dst, src, near) else { return self.drop(packet, DropReason::NoRoute, ledger) };
+            if header.hop_limit == HOP_LIMIT_OF_WAY {
+                header.hop_limit = cx.links.get(way.dev).map_or(64, |link| link.conf6.hop_limit);
+            }
             if way.is_local() {
                 return self.meant_for_self(packet, ledger);
             }

@@ -53,7 +53,7 @@ impl Host {
 
     pub(super) fn tcp6(&mut self, cx: &Context<'_, '_>, packet: Packet, at: usize, dst: &DstRef<'_>, ledger: &mut Ledger) {
         let Some(ip) = ipv6::Header::read(&packet.buf) else { return };
-        let (to, from) = (ip.src(), ip.dst());
+        let (to, from, class) = (ip.src(), ip.dst(), ip.traffic_class());
         let valid = super::deliver6::upper_is_valid(&packet.buf, at, proto::TCP);
         let segment = packet.buf.get(at..).unwrap_or_default();
         let single = packet.addressed == Addressed::Host && !from.is_multicast() && !to.is_unspecified() && !to.is_multicast();
@@ -63,11 +63,11 @@ impl Host {
         let sum = Sum::pseudo6(from, to, proto::TCP, HEADER).bytes(&reset).finish();
         reset[16..18].copy_from_slice(&sum.to_be_bytes());
         let mut buf = self.pool.take(ipv6::LEN + HEADER);
-        buf.append(ipv6::Header::new(from, to, proto::TCP, 64, HEADER as u16).as_bytes());
+        buf.append(ipv6::Header::new(from, to, proto::TCP, super::originate::HOP_LIMIT_OF_WAY, HEADER as u16).as_bytes());
         buf.append(&reset);
         let label = flow_hash::label(&buf);
         if let Some(header) = ipv6::Header::read_mut(&mut buf) {
-            header.set_flow(0, label);
+            header.set_flow(class & !ECN, label);
         }
         let near = if cx.links.get(packet.dev).is_some_and(|link| link.is_vrf()) { dst.dev() } else { packet.dev };
         self.originate6(cx, Packet::new(Version::V6, buf, packet.time, packet.number, near), near, ledger);
