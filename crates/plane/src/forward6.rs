@@ -44,8 +44,8 @@ pub(crate) fn decide<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, dst: DstRef<
         return too_big(mtu);
     }
     header.hop_limit -= 1;
-    // The route's own MTU is looked at on the way out, as in Linux: the error quotes the packet with its hop taken off.
-    let mtu = if dst.mtu != 0 { dst.mtu.max(ipv6::MIN_MTU as u32) } else { mtu };
+    // The route's own MTU is looked at on the way out, as in Linux: the error quotes the packet with its hop taken off. It may be less than 1280.
+    let mtu = if dst.mtu != 0 { dst.mtu } else { mtu };
     if len > mtu as usize {
         return too_big(mtu);
     }
