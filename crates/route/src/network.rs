@@ -303,6 +303,10 @@ impl Editor {
         let Some(link) = self.links.get_mut(index) else { return Ok(()) };
         link.mac = change.mac.unwrap_or(link.mac);
         link.mtu = change.mtu.unwrap_or(link.mtu);
+        let ipv6 = link.has_ipv6();
+        if !ipv6 {
+            self.link_ipv6_off(index);
+        }
         match change.up.unwrap_or(was_up) {
             true => self.link_up(index),
             false => self.link_down(index),
@@ -333,6 +337,13 @@ impl Editor {
         link.up = false;
         link.addrs6.clear();
         self.link_routes_flush(index);
+    }
+
+    /// IPv6 addresses go, and with them every IPv6 route through the interface.
+    fn link_ipv6_off(&mut self, index: IfIndex) {
+        let Some(link) = self.links.get_mut(index) else { return };
+        link.addrs6.clear();
+        self.rib6.flush(|entry| entry.effect.hops.iter().any(|hop| hop.dev == index));
     }
 
     fn link_routes_flush(&mut self, index: IfIndex) {
@@ -412,6 +423,8 @@ impl Editor {
                 }
             }
         }
+        let off: Vec<_> = self.links.iter().filter(|link| link.conf6.disable_ipv6).map(|link| link.index).collect();
+        off.into_iter().for_each(|index| self.link_ipv6_off(index));
         for (index, was) in before {
             if self.links.get(index).is_some_and(|link| link.conf6.forwarding != was) {
                 self.link_anycast(index, !was);
