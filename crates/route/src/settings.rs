@@ -58,7 +58,7 @@ impl Default for Settings {
             icmp4_errors_use_inbound: false,
             icmp4_echo_ignore_all: false,
             icmp4_echo_ignore_broadcasts: true,
-            icmp6_ratelimit: 1000,
+            icmp6_ratelimit: 100,
             icmp6_echo_ignore_all: false,
             seg6_flowlabel: 0,
             vrf_strict_mode: false,
