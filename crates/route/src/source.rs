@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::{Address4, IfIndex, Link, Links};
+use crate::{Address4, Address6, IfIndex, Link, Links};
 
 /// Scope numbers of IPv4 addresses.
 const SCOPE_LINK: u8 = 253;
@@ -30,8 +30,9 @@ impl Links {
         let link_only = dst.is_unicast_link_local() || dst.is_multicast() && scope(dst) <= 2;
         let mut best: Option<(Rank, Ipv6Addr)> = None;
         for link in self.peers(dev).filter(|link| !link_only || link.index == dev) {
-            for address in &link.addrs6 {
-                let rank = rank(address.addr, dst, link.index == dev);
+            // Of equal ones the newest, as in Linux.
+            for address in link.addrs6.iter().rev() {
+                let rank = rank(address, dst, link.index == dev);
                 if best.as_ref().is_none_or(|(other, _)| rank > *other) {
                     best = Some((rank, address.addr));
                 }
@@ -49,11 +50,13 @@ fn usable4(link: &Link) -> impl Iterator<Item = &Address4> {
 /// The greater, the better: same address, scope, interface, label, length of the common prefix.
 type Rank = (bool, i32, bool, bool, u32);
 
-fn rank(addr: Ipv6Addr, dst: Ipv6Addr, on_dev: bool) -> Rank {
+fn rank(address: &Address6, dst: Ipv6Addr, on_dev: bool) -> Rank {
+    let addr = address.addr;
     let (own, wanted) = (i32::from(scope(addr)), i32::from(scope(dst)));
     // Of scopes that reach far enough the smallest, of the others the greatest.
     let fit = if own >= wanted { 100 - own } else { own - 100 };
-    let common = (u128::from(addr) ^ u128::from(dst)).leading_zeros();
+    // What lies behind the prefix does not count (RFC 6724 §2.2).
+    let common = (u128::from(addr) ^ u128::from(dst)).leading_zeros().min(address.len.into());
     (addr == dst, fit, on_dev, label(addr) == label(dst), common)
 }
 
@@ -86,7 +89,7 @@ fn label(addr: Ipv6Addr) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Address6, LinkKind};
+    use crate::LinkKind;
 
     fn links() -> Links {
         let mut links = Links::default();
