@@ -4,6 +4,9 @@ use super::{byte, one_boot, word, zero};
 use wire::icmp4::TIMESTAMP_REPLY;
 use wire::{EtherType, eth, ipv6, proto};
 
+/// ICMPv6 messages that a router writes: errors, echo reply, neighbour discovery, redirect.
+const ROUTER_ICMP6: &[u8] = &[1, 2, 3, 4, 129, 135, 136, 137];
+
 /// Masks an Ethernet frame.
 pub fn apply(frame: &mut [u8]) {
     one_boot::apply(frame);
@@ -33,7 +36,7 @@ fn ip4(packet: &mut [u8]) {
 fn ip6(packet: &mut [u8]) {
     let from_router = match packet.get(8..24) {
         Some([0xfd, 0, _, _, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 | 1]) => true,
-        Some([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]) => last & 0xf0 == 0x10,
+        Some([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]) => *last == 0 || last & 0xf0 == 0x10,
         _ => false,
     };
     let (mut protocol, mut at) = (byte(packet, 6).unwrap_or_default(), ipv6::LEN);
@@ -42,7 +45,8 @@ fn ip6(packet: &mut [u8]) {
         at += if protocol == proto::FRAGMENT { 8 } else { 8 * (usize::from(next & 0xff) + 1) };
         protocol = (next >> 8) as u8;
     }
-    if from_router && !matches!(protocol, proto::IPIP | proto::IPV6 | proto::ETHERNET) {
+    let message = protocol == proto::ICMP6 && byte(packet, at).is_some_and(|kind| ROUTER_ICMP6.contains(&kind));
+    if message || from_router && !matches!(protocol, proto::IPIP | proto::IPV6 | proto::ETHERNET) {
         packet[1] &= 0xf0;
         zero(packet, 2, 2);
         if fragmented {
