@@ -63,7 +63,7 @@ drop_reasons! {
     LinkDown "link_down" "The way out leads through an interface that is down.",
     LookupLoop "lookup_loop" "One packet asked for more route lookups than are allowed.",
     // Neighbours
-    NeighbourPending "neighbour_pending" "More packets wait for this neighbour than may.",
+    NeighbourPending "neighbour_pending" "More packets wait for this neighbour, or for all together, than may.",
     NeighbourFailed "neighbour_failed" "The neighbour does not answer.",
     BadArp "bad_arp" "The ARP packet is malformed or asks for nobody here.",
     BadNeighbourDiscovery "bad_neighbour_discovery" "The neighbour discovery message is malformed or asks for nobody here.",

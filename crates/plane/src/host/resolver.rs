@@ -24,6 +24,8 @@ const REACHABLE: Duration = Duration::from_secs(30);
 const DELAY: Duration = Duration::from_secs(5);
 /// Packets that may wait for one neighbour.
 const QUEUE: usize = 64;
+/// Packets that may wait for all neighbours together.
+const WAITING: usize = 16 * 1024;
 /// Neighbours that may be known or asked for beside the configured ones.
 const NEIGHBOURS: usize = 8192;
 
@@ -61,6 +63,8 @@ pub(super) struct Resolver {
     entries: HashMap<Key, Entry>,
     due: BTreeSet<(Time, Key)>,
     waiting: usize,
+    /// Neighbours that packets wait for.
+    busy: usize,
 }
 
 impl Resolver {
@@ -82,10 +86,26 @@ impl Resolver {
         }
     }
 
+    /// Keeps a packet until the neighbour of an entry is known.
+    fn park(&mut self, key: Key, parked: Parked) {
+        let queue = &mut self.entries.entry(key).or_default().queue;
+        self.busy += usize::from(queue.is_empty());
+        self.waiting += 1;
+        queue.push_back(parked);
+    }
+
+    /// The packets that wait for the neighbour, and wait no more.
+    fn unpark(&mut self, key: Key) -> VecDeque<Parked> {
+        let queue = self.entries.get_mut(&key).map(|entry| std::mem::take(&mut entry.queue)).unwrap_or_default();
+        self.busy -= usize::from(!queue.is_empty());
+        self.waiting -= queue.len();
+        queue
+    }
+
     fn forget(&mut self, key: Key) -> VecDeque<Parked> {
         self.schedule(key, None);
-        let queue = self.entries.remove(&key).map(|entry| entry.queue).unwrap_or_default();
-        self.waiting -= queue.len();
+        let queue = self.unpark(key);
+        self.entries.remove(&key);
         queue
     }
 }
@@ -99,18 +119,19 @@ impl Host {
             return self.drop(packet, DropReason::NeighbourPending, ledger);
         }
         let entry = self.resolver.entries.entry(key).or_default();
-        if entry.queue.len() >= QUEUE {
+        if entry.queue.len() >= QUEUE || self.resolver.waiting >= WAITING {
             return self.drop(packet, DropReason::NeighbourPending, ledger);
         }
         ledger.step(&packet, "wait", || format!("for {addr} on {} to tell its address", cx.name(forward.dev)));
         let source = source_of(&packet);
         let cause = Cause::from(&packet);
         ledger.counters.link_mut(packet.iif).waiting += 1;
-        entry.queue.push_back(Parked { packet, dst: forward.dst.hold() });
-        self.resolver.waiting += 1;
         if fresh {
             entry.tries = 1;
             entry.source = source;
+        }
+        self.resolver.park(key, Parked { packet, dst: forward.dst.hold() });
+        if fresh {
             self.resolver.schedule(key, Some(cause.time.after(RETRY)));
             cx.tables.network.neighbours.entry(key.0, addr).store(NeighbourState::Incomplete, Mac::default());
             self.solicit(cx, key, None, cause, ledger);
@@ -119,6 +140,9 @@ impl Host {
 
     /// Makes room by letting a neighbour go that nobody waits for.
     fn evict(&mut self, cx: &Context<'_, '_>) -> bool {
+        if self.resolver.busy == self.resolver.entries.len() {
+            return false;
+        }
         let idle = self.resolver.entries.iter().find(|(_, entry)| entry.queue.is_empty()).map(|(key, _)| *key);
         let Some(key) = idle else { return false };
         self.resolver.forget(key);
@@ -158,15 +182,17 @@ impl Host {
         neighbours.entry(dev, addr).store(state, mac);
         let entry = self.resolver.entries.entry(key).or_default();
         entry.tries = 0;
-        let queue = std::mem::take(&mut entry.queue);
-        self.resolver.waiting -= queue.len();
         self.resolver.schedule(key, confirmed.then(|| cause.time.after(REACHABLE)));
         ledger.step_of(cause.number, cause.time, "learn", || format!("{addr} on {} is at {mac}", cx.name(dev)));
-        for Parked { mut packet, dst: _held } in queue {
+        self.release(cx, key, mac, cause.time, ledger);
+    }
+
+    /// Sends what waits for a neighbour that is known now, because of what was heard at `time`.
+    fn release(&mut self, cx: &Context<'_, '_>, key: Key, mac: Mac, time: Time, ledger: &mut Ledger) {
+        for Parked { mut packet, dst: _held } in self.resolver.unpark(key) {
             ledger.counters.link_mut(packet.iif).waiting -= 1;
-            // It leaves because of the answer.
-            packet.time = packet.time.max(cause.time);
-            self.emit(cx, packet, dev, mac, ledger);
+            packet.time = packet.time.max(time);
+            self.emit(cx, packet, key.0, mac, ledger);
         }
     }
 
@@ -182,8 +208,14 @@ impl Host {
         let neighbour = cx.tables.network.neighbours.entry(key.0, key.1);
         let (state, mac) = neighbour.load();
         let Some(entry) = self.resolver.entries.get_mut(&key) else { return };
+        if state.is_valid() && !entry.queue.is_empty() {
+            // It was configured, or told another worker.
+            return self.release(cx, key, mac, at, ledger);
+        }
         match state {
-            NeighbourState::Permanent => drop(self.resolver.forget(key)),
+            NeighbourState::Permanent => {
+                self.resolver.forget(key);
+            }
             NeighbourState::Reachable => neighbour.store(NeighbourState::Stale, mac),
             _ if entry.tries >= TRIES => {
                 neighbour.store(NeighbourState::Failed, Mac::default());
@@ -199,8 +231,10 @@ impl Host {
                 entry.tries += 1;
                 let number = entry.queue.front().map_or(0, |parked| parked.packet.number);
                 let known = state.is_valid().then_some(mac);
-                if known.is_some() {
-                    neighbour.store(NeighbourState::Probe, mac);
+                match known {
+                    Some(mac) => neighbour.store(NeighbourState::Probe, mac),
+                    // An answer counts for those only that were asked.
+                    None => neighbour.store(NeighbourState::Incomplete, Mac::default()),
                 }
                 self.resolver.schedule(key, Some(at.after(RETRY)));
                 self.solicit(cx, key, known, Cause { time: at, number }, ledger);
