@@ -4,6 +4,7 @@
 mod args;
 mod failure;
 mod replay;
+mod stderr;
 
 use std::process::ExitCode;
 
@@ -19,7 +20,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("noref: {failure}");
+            stderr::say(&failure);
             failure.status()
         }
     }

@@ -199,6 +199,7 @@ fn what_can_not_be_used_is_refused_before_anything_is_written() {
     });
     bench.write("empty.pcap", "");
     bench.write("bad.ip", "ip addr add 10.0.0.1/24 dev e0\nip route adt 10.0.9.0/24 via 10.0.0.2\n");
+    bench.write("binary.ip", b"# caf\xc3\xa9\n# caf\xe9\n");
     bench.write("device.ip", "ip link set dev eth7 up\n");
     for (args, messages) in [
         ("replay --net absent.ip --rx e0=in.pcap --tx no", &["absent.ip", "No such file"][..]),
@@ -208,10 +209,11 @@ fn what_can_not_be_used_is_refused_before_anything_is_written() {
         ("replay --net network.ip --rx e0=cooked.pcap --port e1 --tx no", &["cooked.pcap: link type 113 (Linux cooked capture"]),
         ("replay --net network.ip --rx e0=network.ip --port e1 --tx no", &["network.ip: it is no pcap"]),
         ("replay --net bad.ip --rx e0=in.pcap --tx no", &["bad.ip:2:10", "\"adt\"", "add"]),
+        ("replay --net binary.ip --rx e0=in.pcap --tx no", &["binary.ip:2: the network file is to be text in UTF-8"]),
         ("replay --net device.ip --rx e0=in.pcap --port e1 --tx no", &["device.ip:1:17", "eth7", "e0", "e1"]),
         ("replay --net network.ip --rx e0 --tx no", &["PORT=CAPTURE"]),
         ("replay --net network.ip --rx e0=in.pcap --port ../e1 --tx no", &["a port's name has no blanks"]),
-        ("replay --net network.ip --rx e0=in.pcap --port e1 --tx in.pcap", &["in.pcap: File exists"]),
+        ("replay --net network.ip --rx e0=in.pcap --port e1 --tx in.pcap", &["in.pcap: --tx names a directory, and this is none"]),
         ("replay --net network.ip --rx e0=in.pcap --tx no --refs atomic", &["possible values: noref, counted"]),
         ("route", &["unrecognized subcommand 'route'"]),
     ] {
@@ -237,6 +239,77 @@ fn a_capture_that_is_being_read_is_not_overwritten() {
     assert!(text(&output.stderr).contains("out/e0.pcap is read by this run"), "{}", text(&output.stderr));
     assert_eq!(fs::read(bench.path("out/e0.pcap")).unwrap(), before);
     assert!(!bench.path("out/e1.pcap").exists());
+}
+
+#[test]
+fn a_capture_is_not_overwritten_under_another_name_or_from_standard_input_either() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("out")).unwrap();
+    fs::hard_link(bench.path("in.pcap"), bench.path("out/e1.pcap")).unwrap();
+    let before = fs::read(bench.path("in.pcap")).unwrap();
+    for rx in ["in.pcap", "-"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_noref"))
+            .args(["replay", "--net", "network.ip", "--rx", &format!("e0={rx}"), "--port", "e1", "--tx", "out"])
+            .current_dir(bench.0.path())
+            .stdin(fs::File::open(bench.path("in.pcap")).unwrap())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{rx}");
+        assert!(text(&output.stderr).contains("out/e1.pcap is read by this run"), "{rx}: {}", text(&output.stderr));
+        assert_eq!(fs::read(bench.path("in.pcap")).unwrap(), before, "{rx}");
+        assert!(!bench.path("out/e0.pcap").exists(), "{rx}");
+    }
+}
+
+#[test]
+fn nothing_is_written_when_one_of_the_outputs_can_not_be() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.path("out/e2.pcap")).unwrap();
+    bench.write("out/e1.pcap", "of an earlier run");
+    let output = bench.noref("replay --net network.ip --rx e0=in.pcap --port e1 e2 --tx out");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("out/e2.pcap: Is a directory"), "{}", text(&output.stderr));
+    assert!(!bench.path("out/e0.pcap").exists());
+    assert_eq!(fs::read(bench.path("out/e1.pcap")).unwrap(), b"of an earlier run");
+}
+
+#[test]
+fn steps_of_another_time_stand_under_that_time() {
+    let bench = Bench::new();
+    let network = NETWORK.lines().filter(|line| !line.contains("neigh")).collect::<Vec<_>>().join("\n");
+    bench.write("network.ip", network);
+    bench.write("in.pcap", capture(&frames()[..1]));
+    let output = bench.noref(&format!("{ARGS} --trace"));
+    // It waits for its neighbour for 3 s, and then the ICMP error for the neighbour that it came from.
+    let times: Vec<_> = (0..7).map(|second| format!("{second}.000000000")).collect();
+    let headings: Vec<_> = text(&output.stdout).lines().filter(|line| line.starts_with("frame ")).collect();
+    let expected: Vec<_> = times.iter().map(|time| format!("frame 0 at {time} s")).collect();
+    assert_eq!(headings, expected, "{}", text(&output.stdout));
+
+    let json: serde_json::Value = serde_json::from_slice(&bench.noref(&format!("{ARGS} --trace --json")).stdout).unwrap();
+    let parts: Vec<_> = json["trace"].as_array().unwrap().iter().map(|part| part["time"].as_str().unwrap()).collect();
+    assert_eq!(parts, times);
+}
+
+#[test]
+fn nobody_listening_on_standard_error_does_not_change_the_exit_status() {
+    let bench = Bench::new();
+    let mut whole = capture(&frames());
+    whole.truncate(whole.len() - 5);
+    bench.write("broken.pcap", whole);
+    for (args, status) in
+        [("replay --net absent.ip --rx e0=in.pcap --tx no", 2), ("replay --net network.ip --rx e0=broken.pcap --port e1 --tx out", 0)]
+    {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let program = Command::new(env!("CARGO_BIN_EXE_noref"))
+            .args(args.split(' '))
+            .current_dir(bench.0.path())
+            .stdout(Stdio::null())
+            .stderr(writer)
+            .status();
+        assert_eq!(program.unwrap().code(), Some(status), "{args}");
+    }
 }
 
 #[test]

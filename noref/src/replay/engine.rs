@@ -19,6 +19,16 @@ const TOGETHER: Duration = Duration::from_micros(100);
 /// Longer than anything waits: a neighbour is given up after seconds, a datagram's fragments after 30 s (IPv4) or 60 s (IPv6).
 const SETTLING: Duration = Duration::from_secs(120);
 
+/// Reads the network file.
+fn read_text(net: &Path, name: &str) -> Result<String, Failure> {
+    let bytes = fs::read(net).map_err(|error| Failure::unusable(format!("{name}: {error}")))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let good = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
+        Failure::unusable(format!("{name}:{line}: the network file is to be text in UTF-8, and here it is not"))
+    })
+}
+
 /// A router with its tables, its one worker and its clock, which is that of the captures.
 pub struct Engine {
     configuration: Configuration,
@@ -39,7 +49,7 @@ impl Engine {
     /// When the file can not be read or something in it is wrong.
     pub fn new(net: &Path, ports: &[PortName], refs: Refs, tracing: bool) -> Result<Engine, Failure> {
         let name = net.display().to_string();
-        let text = fs::read_to_string(net).map_err(|error| Failure::unusable(format!("{name}: {error}")))?;
+        let text = read_text(net, &name)?;
         let names: Vec<&str> = ports.iter().map(PortName::as_str).collect();
         let configuration = control::network_file(&text, &name, &names).map_err(Failure::unusable)?;
 

@@ -19,6 +19,7 @@ use self::stdout::Stdout;
 use self::trace::Trace;
 use crate::args::ReplayArgs;
 use crate::failure::Failure;
+use crate::stderr::say;
 
 /// Replays captures as `args` say. Everything that can be wrong beforehand is looked at before the first file is written.
 ///
@@ -30,7 +31,7 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let mut inputs = Inputs::open(&args.rx, &ports, engine.pool())?;
     let outputs = Outputs::create(&args.tx, &ports, &args.rx)?;
     for warning in engine.warnings() {
-        eprintln!("noref: warning: {warning}");
+        say(format_args!("warning: {warning}"));
     }
 
     let mut sink = Sink { outputs, trace: Trace::new(args.trace, args.json), stdout: Stdout::new() };
@@ -70,7 +71,7 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     engine.report(&mut report);
     for error in inputs.broken() {
         report.broken.push(BrokenReport::of(error));
-        eprintln!("noref: warning: {error}");
+        say(format_args!("warning: {error}"));
     }
     report.sort();
     stdout.finish(args.json, &report)

@@ -1,7 +1,9 @@
 //! The captures that a replay writes, one a port.
 
-use std::fs::{self, File};
-use std::io::BufWriter;
+use std::fs::{self, File, Metadata};
+use std::io::{self, BufWriter};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use port::Time;
@@ -18,34 +20,43 @@ struct Output {
     traffic: Traffic,
 }
 
+/// A file that is to become an output, its content untouched so far.
+struct Opened {
+    path: PathBuf,
+    file: File,
+    /// It was not there before.
+    new: bool,
+}
+
 /// `DIR/PORT.pcap` for each port.
 pub struct Outputs {
     outputs: Vec<Output>,
 }
 
 impl Outputs {
-    /// Creates the directory and an empty capture for each of `ports`, replacing what stood there.
+    /// Creates the directory and an empty capture for each of `ports`, replacing what stood there. No file is emptied before all could be opened.
     ///
     /// # Errors
     /// When one can not be created, or would replace one of the captures in `rx` that are being read.
     pub fn create(directory: &Path, ports: &[PortName], rx: &[PortCapture]) -> Result<Outputs, Failure> {
-        let path = |port: &PortName| directory.join(format!("{port}.pcap"));
-        let read: Vec<PathBuf> =
-            rx.iter().filter(|input| !is_standard_input(&input.capture)).filter_map(|input| input.capture.canonicalize().ok()).collect();
-        for path in ports.iter().map(path) {
-            if path.canonicalize().is_ok_and(|path| read.contains(&path)) {
-                return Err(Failure::unusable(format!("{} is read by this run: choose another directory for --tx", path.display())));
-            }
+        if directory.exists() && !directory.is_dir() {
+            return Err(Failure::unusable(format!("{}: --tx names a directory, and this is none", directory.display())));
         }
         fs::create_dir_all(directory).map_err(|error| Failure::unusable(format!("{}: {error}", directory.display())))?;
-        let create = |port| {
-            let path = path(port);
-            match File::create(&path).and_then(|file| Writer::new(BufWriter::new(file))) {
-                Ok(writer) => Ok(Output { path, writer, traffic: Traffic::default() }),
-                Err(error) => Err(Failure::unusable(format!("{}: {error}", path.display()))),
+        let mut opened = Vec::with_capacity(ports.len());
+        let outcome = open(directory, ports, rx, &mut opened);
+        if let Err(failure) = outcome {
+            for opened in opened.iter().filter(|opened| opened.new) {
+                // What can not be taken back is an empty file, and the run says already why it failed.
+                let _ = fs::remove_file(&opened.path);
             }
+            return Err(failure);
+        }
+        let begin = |Opened { path, file, .. }| match emptied(file).and_then(|file| Writer::new(BufWriter::new(file))) {
+            Ok(writer) => Ok(Output { path, writer, traffic: Traffic::default() }),
+            Err(error) => Err(output_failed(&path, &error)),
         };
-        Ok(Outputs { outputs: ports.iter().map(create).collect::<Result<_, _>>()? })
+        Ok(Outputs { outputs: opened.into_iter().map(begin).collect::<Result<_, _>>()? })
     }
 
     /// Writes a frame that leaves by port number `port`.
@@ -70,6 +81,45 @@ impl Outputs {
         };
         self.outputs.into_iter().map(finish).collect()
     }
+}
+
+/// Opens the file of each port into `opened`, as far as it gets.
+fn open(directory: &Path, ports: &[PortName], rx: &[PortCapture], opened: &mut Vec<Opened>) -> Result<(), Failure> {
+    let read: Vec<(u64, u64)> = rx.iter().filter_map(|input| identity_of_input(&input.capture)).collect();
+    for port in ports {
+        let path = directory.join(format!("{port}.pcap"));
+        let failed = |error| Failure::unusable(format!("{}: {error}", path.display()));
+        let new = path.symlink_metadata().is_err();
+        let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        let identity = identity(&file.metadata().map_err(failed)?);
+        if read.contains(&identity) {
+            return Err(Failure::unusable(format!("{} is read by this run: choose another directory for --tx", path.display())));
+        }
+        opened.push(Opened { path, file, new });
+    }
+    Ok(())
+}
+
+/// `file` without what it held; a pipe or a device holds nothing.
+fn emptied(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+/// Device and inode: what a file is, whatever name it goes by.
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+/// The identity of a capture, also of one that standard input is redirected from.
+fn identity_of_input(capture: &Path) -> Option<(u64, u64)> {
+    let metadata = match is_standard_input(capture) {
+        true => File::from(io::stdin().as_fd().try_clone_to_owned().ok()?).metadata().ok()?,
+        false => capture.metadata().ok()?,
+    };
+    Some(identity(&metadata))
 }
 
 fn output_failed(path: &Path, error: &std::io::Error) -> Failure {

@@ -37,7 +37,7 @@ pub struct Report {
 pub struct FrameTrace {
     /// Its number among all packets read, from 0.
     pub frame: u64,
-    /// When it came, seconds since the epoch with nine places.
+    /// When this happened, seconds since the epoch with nine places: a packet that waits goes on later, under its number again.
     pub time: String,
     pub steps: Vec<StepTrace>,
 }

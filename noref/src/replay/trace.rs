@@ -1,6 +1,7 @@
 //! Each packet's way: printed as it happens, or kept for the JSON document.
 
 use plane::Step;
+use port::Time;
 
 use super::report::{FrameTrace, StepTrace};
 use super::stdout::Stdout;
@@ -10,10 +11,10 @@ use crate::failure::Failure;
 pub enum Trace {
     /// Nobody asked for them.
     Off,
-    /// Printed, each frame under a heading. Holds the number of the frame printed last.
-    Text(Option<u64>),
-    /// Kept until the end.
-    Json(Vec<FrameTrace>),
+    /// Printed, each frame under a heading, again when time has passed. Holds the heading printed last.
+    Text(Option<(u64, Time)>),
+    /// Kept until the end, in the same parts. Holds the heading of the last part, too.
+    Json(Vec<FrameTrace>, Option<(u64, Time)>),
 }
 
 impl Trace {
@@ -21,7 +22,7 @@ impl Trace {
         match (wanted, json) {
             (false, _) => Trace::Off,
             (true, false) => Trace::Text(None),
-            (true, true) => Trace::Json(Vec::new()),
+            (true, true) => Trace::Json(Vec::new(), None),
         }
     }
 
@@ -38,15 +39,15 @@ impl Trace {
             match self {
                 Trace::Off => {}
                 Trace::Text(last) => {
-                    if *last != Some(step.frame) {
+                    if *last != Some((step.frame, step.time)) {
                         let gap = if last.is_some() { "\n" } else { "" };
                         stdout.line(format_args!("{gap}frame {} at {} s", step.frame, step.time))?;
-                        *last = Some(step.frame);
+                        *last = Some((step.frame, step.time));
                     }
                     stdout.line(step)?;
                 }
-                Trace::Json(frames) => {
-                    if frames.last().is_none_or(|last| last.frame != step.frame) {
+                Trace::Json(frames, last) => {
+                    if last.replace((step.frame, step.time)) != Some((step.frame, step.time)) {
                         frames.push(FrameTrace { frame: step.frame, time: step.time.to_string(), steps: Vec::new() });
                     }
                     if let Some(last) = frames.last_mut() {
@@ -64,7 +65,7 @@ impl Trace {
     /// Those of standard output.
     pub fn finish(self, stdout: &mut Stdout) -> Result<Option<Vec<FrameTrace>>, Failure> {
         match self {
-            Trace::Json(frames) => Ok(Some(frames)),
+            Trace::Json(frames, _) => Ok(Some(frames)),
             Trace::Text(Some(_)) => stdout.line("").map(|()| None),
             Trace::Text(None) | Trace::Off => Ok(None),
         }

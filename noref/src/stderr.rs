@@ -1,0 +1,9 @@
+//! Standard error, which may be a pipe whose reader is gone.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+/// Tells the operator something. Where nobody can be told, the exit status still says how it went, so an error here is none (`eprintln!` panics).
+pub fn say(message: impl Display) {
+    let _ = writeln!(io::stderr(), "noref: {message}");
+}
