@@ -4,11 +4,11 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use plane::{Counters, Worker};
+use plane::{Counters, LinkCount, Worker};
 use port::Time;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use route::{IfIndex, RouteRefs};
+use route::{DropReason, IfIndex, RouteRefs};
 use testkit::golden::{Case, PORTS};
 use testkit::mutate::mutate;
 use testkit::network::{self, BEHAVIOURS, Destinations, addressed_to_e0};
@@ -101,11 +101,14 @@ proptest! {
         prop_assert_eq!(&bursts, &single, "in bursts, and one by one by the general way");
         prop_assert_eq!(&counted, &bursts, "with counted references, and without");
 
-        let links = (0..64).map(|index| bursts.counters.link(IfIndex(index)));
-        let (received, delivered) = links.fold((0, 0), |(received, delivered), link| (received + link.received.packets, delivered + link.delivered));
-        prop_assert_eq!(received, frames.len() as u64);
-        // Each ended in one way; some in two: sent on, and then dropped because their neighbour does not answer.
         let counters = &bursts.counters;
-        prop_assert!(received <= counters.forwarded + delivered + counters.dropped() + counters.reassembled, "{counters:?}");
+        let links: Vec<_> = (0..64).map(|index| counters.link(IfIndex(index))).collect();
+        let sum = |count: fn(&LinkCount) -> u64| links.iter().map(count).sum::<u64>();
+        let (received, sent) = (sum(|link| link.received.packets), sum(|link| link.sent.packets));
+        let (delivered, waiting) = (sum(|link| link.delivered), sum(|link| link.waiting));
+        prop_assert_eq!(received, frames.len() as u64);
+        let dropped = counters.dropped() - counters.drops(DropReason::RateLimited);
+        prop_assert_eq!(received + counters.originated, sent + delivered + waiting + counters.reassembled + dropped, "{:?}", counters);
+        prop_assert!(counters.forwarded <= sent.min(received), "{:?}", counters);
     }
 }

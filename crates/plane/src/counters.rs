@@ -2,7 +2,7 @@
 
 use route::{DropReason, IfIndex, SidId};
 
-/// Packets and bytes (from the IP header on).
+/// Packets and bytes: those of an interface with the Ethernet header, those of a SID from the IP header on.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PacketCount {
     /// Packets.
@@ -47,17 +47,21 @@ pub struct SidCount {
     pub errors: u64,
 }
 
-/// All counters of a worker.
+/// All counters of a worker. Every packet has one end:
+///
+/// ```text
+/// received + originated = sent + delivered + waiting + reassembled + dropped (without the messages that were rate limited: they were never made)
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Counters {
     links: Vec<LinkCount>,
     drops: [u64; DropReason::ALL.len()],
     sids: Vec<SidCount>,
-    /// Packets that went out by a route (or as frames, by End.DX2).
+    /// Packets that came in and went out, by a route or (End.DX2) as frames.
     pub forwarded: u64,
-    /// Packets that the router made: answers, errors, solicitations.
+    /// Packets that the router made: answers, errors, solicitations, all fragments of a packet but the first.
     pub originated: u64,
-    /// Fragments swallowed into a datagram that was completed later.
+    /// Fragments that wait for the others of their datagram, or were swallowed into one that was completed.
     pub reassembled: u64,
 }
 

@@ -53,6 +53,8 @@ pub(crate) struct Packet {
     pub(crate) may_be_local: bool,
     /// The interface and the port (by its place) that it leaves by, once its Ethernet header is on.
     pub(crate) out: Option<(IfIndex, u32)>,
+    /// The router made it.
+    pub(crate) own: bool,
     /// A local routing header was processed: no redirect for it.
     pub(crate) source_routed: bool,
 }
@@ -74,8 +76,14 @@ impl Packet {
             options: None,
             may_be_local: true,
             out: None,
+            own: false,
             source_routed: false,
         }
+    }
+
+    /// A packet of the router's own making, seen to come in by `near`.
+    pub(crate) fn made(version: Version, buf: Buf, time: Time, number: u64, near: IfIndex) -> Packet {
+        Packet { own: true, ..Packet::new(version, buf, time, number, near) }
     }
 
     /// The packet comes in by `iif`.

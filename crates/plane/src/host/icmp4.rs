@@ -148,7 +148,7 @@ impl Host {
         let sum = Sum::default().bytes(body).finish();
         body[2..4].copy_from_slice(&sum.to_be_bytes());
         let near = packet.dev;
-        self.originate4(cx, Packet::new(Version::V4, message, packet.time, packet.number, near), near, ledger);
+        self.originate4(cx, Packet::made(Version::V4, message, packet.time, packet.number, near), near, ledger);
     }
 }
 

@@ -87,7 +87,7 @@ impl Host {
             header.set_flow(class, label);
         }
         fill_checksum(&mut message);
-        self.originate6(cx, Packet::new(Version::V6, message, packet.time, packet.number, near), near, ledger);
+        self.originate6(cx, Packet::made(Version::V6, message, packet.time, packet.number, near), near, ledger);
     }
 }
 

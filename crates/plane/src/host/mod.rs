@@ -168,6 +168,7 @@ impl Host {
 
     fn fragments_lost(&mut self, fragments: usize, reason: DropReason, ledger: &mut Ledger) {
         for _ in 0..fragments {
+            ledger.counters.reassembled -= 1;
             ledger.counters.drop(reason);
         }
     }

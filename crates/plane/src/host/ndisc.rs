@@ -141,7 +141,7 @@ impl Host {
             message[26..32].copy_from_slice(&mac.0);
         }
         super::icmp6::fill_checksum(&mut buf);
-        let packet = Packet::new(Version::V6, buf, cause.time, cause.number, dev);
+        let packet = Packet::made(Version::V6, buf, cause.time, cause.number, dev);
         match known {
             Some(mac) => {
                 ledger.counters.originated += 1;
@@ -198,7 +198,7 @@ impl Host {
         }
         super::icmp6::fill_checksum(&mut buf);
         ledger.step(packet, "redirect", || format!("{src} is told that {dst} is reached by {target}"));
-        self.originate6(cx, Packet::new(Version::V6, buf, packet.time, packet.number, forward.dev), forward.dev, ledger);
+        self.originate6(cx, Packet::made(Version::V6, buf, packet.time, packet.number, forward.dev), forward.dev, ledger);
     }
 }
 

@@ -8,7 +8,7 @@ use wire::{ipv4, ipv6};
 
 use super::Host;
 use crate::context::Context;
-use crate::packet::{MAX_LOOKUPS, Packet, Version};
+use crate::packet::{MAX_LOOKUPS, Packet};
 use crate::trace::Ledger;
 use crate::verdict::Forward;
 use crate::{flow_hash, fragment6, seg6};
@@ -57,7 +57,12 @@ impl Host {
     }
 
     /// Sends an IPv6 packet that the router made, in the VRF of `near`.
-    pub(super) fn originate6(&mut self, cx: &Context<'_, '_>, mut packet: Packet, near: IfIndex, ledger: &mut Ledger) {
+    pub(super) fn originate6(&mut self, cx: &Context<'_, '_>, packet: Packet, near: IfIndex, ledger: &mut Ledger) {
+        ledger.counters.originated += 1;
+        self.send_own6(cx, packet, near, ledger);
+    }
+
+    fn send_own6(&mut self, cx: &Context<'_, '_>, mut packet: Packet, near: IfIndex, ledger: &mut Ledger) {
         while packet.lookups < MAX_LOOKUPS {
             packet.lookups += 1;
             let Some(header) = ipv6::Header::read_mut(&mut packet.buf) else { break };
@@ -75,7 +80,6 @@ impl Host {
                     Err(reason) => return self.drop(packet, reason, ledger),
                 }
             }
-            ledger.counters.originated += 1;
             let Way { dst: route, place, dev, mtu, .. } = way;
             let mtu = mtu.max(ipv6::MIN_MTU as u32);
             let forward = Forward { dst: route, dev, to: IpAddr::V6(dst), hop: place, mtu, redirect: false };
@@ -94,17 +98,12 @@ impl Host {
         if let Err(reason) = split {
             return self.drop(packet, reason, ledger);
         }
-        let Packet { time, number, iif, .. } = packet;
-        self.pool.give(packet.buf);
-        for buf in fragments {
-            let Forward { dst, dev, to, hop, mtu, .. } = &forward;
-            let forward = Forward { dst: dst.clone(), dev: *dev, to: *to, hop: *hop, mtu: *mtu, redirect: false };
-            self.send_to_neighbour(cx, Packet::new(Version::V6, buf, time, number, iif), forward, ledger);
-        }
+        self.send_fragments(cx, packet, fragments, &forward, ledger);
     }
 
     /// Sends an IPv4 packet that the router made, complete but for identification and checksum, in the VRF of `near`.
     pub(super) fn originate4(&mut self, cx: &Context<'_, '_>, mut packet: Packet, near: IfIndex, ledger: &mut Ledger) {
+        ledger.counters.originated += 1;
         let Some(header) = ipv4::Header::read_mut(&mut packet.buf) else { return self.drop(packet, DropReason::HeaderTruncated, ledger) };
         let (src, dst) = (header.src(), header.dst());
         if header.flags_offset() & ipv4::DF == 0 {
@@ -118,11 +117,10 @@ impl Host {
         }
         if let Encap::Seg6(policy) = way.encap {
             return match seg6::headend(cx, &mut packet, policy, Inner::V4, way.dev, ledger) {
-                Ok(()) => self.originate6(cx, packet, near, ledger),
+                Ok(()) => self.send_own6(cx, packet, near, ledger),
                 Err(reason) => self.drop(packet, reason, ledger),
             };
         }
-        ledger.counters.originated += 1;
         let Way { dst: route, place, dev, mtu, .. } = way;
         let forward = Forward { dst: route, dev, to: IpAddr::V4(dst), hop: place, mtu, redirect: false };
         if packet.buf.len() <= mtu as usize {
@@ -133,8 +131,7 @@ impl Host {
 
     /// A packet from the router to itself: an ICMP error about a tunnel of its own. There is nobody to act on it.
     fn meant_for_self(&mut self, packet: Packet, ledger: &mut Ledger) {
-        ledger.step(&packet, "deliver", || "to the router itself, which has no use for it".into());
-        self.pool.give(packet.buf);
+        self.delivered(packet, || "to the router itself, which has no use for it".into(), ledger);
     }
 }
 

@@ -24,7 +24,6 @@ impl Host {
             };
             format!("{} hops left, {} bytes of at most {} to {}", hops, packet.buf.len(), forward.mtu, cx.name(forward.dev))
         });
-        ledger.counters.forwarded += 1;
         if packet.buf.len() <= forward.mtu as usize || packet.version == Version::V6 {
             return self.send_to_neighbour(cx, packet, forward, ledger);
         }
@@ -39,12 +38,27 @@ impl Host {
             return self.drop(packet, reason, ledger);
         }
         ledger.step(&packet, "fragment", || format!("{} fragments", fragments.len()));
-        let Packet { time, number, iif, .. } = packet;
+        self.send_fragments(cx, packet, fragments, &forward, ledger);
+    }
+
+    /// Sends what a packet was cut into: the first fragment counts as the packet, the others as made here.
+    pub(super) fn send_fragments<'g>(
+        &mut self,
+        cx: &Context<'_, 'g>,
+        packet: Packet,
+        fragments: Vec<Buf>,
+        forward: &Forward<'g>,
+        ledger: &mut Ledger,
+    ) {
+        let Packet { version, time, number, iif, mut own, .. } = packet;
         self.pool.give(packet.buf);
+        ledger.counters.originated += fragments.len().saturating_sub(1) as u64;
         for buf in fragments {
-            let Forward { dst, dev, to, hop, mtu, .. } = &forward;
+            let Forward { dst, dev, to, hop, mtu, .. } = forward;
             let forward = Forward { dst: dst.clone(), dev: *dev, to: *to, hop: *hop, mtu: *mtu, redirect: false };
-            self.send_to_neighbour(cx, Packet::new(Version::V4, buf, time, number, iif), forward, ledger);
+            let fragment = Packet { own, ..Packet::new(version, buf, time, number, iif) };
+            own = true;
+            self.send_to_neighbour(cx, fragment, forward, ledger);
         }
     }
 
@@ -90,6 +104,7 @@ impl Host {
         let header = eth::Header::new(mac, link.mac, ethertype);
         packet.buf[..eth::LEN].copy_from_slice(header.as_bytes());
         ledger.step(&packet, "out", || format!("{}: {} bytes to {mac}", link.name, packet.buf.len()));
+        ledger.counters.forwarded += u64::from(!packet.own);
         ledger.counters.link_mut(dev).sent.add(packet.buf.len());
         self.out.push(Sent { port, time: packet.time, frame: packet.number, buf: packet.buf });
     }

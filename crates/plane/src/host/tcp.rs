@@ -47,7 +47,7 @@ impl Host {
         if let Some(header) = ipv4::Header::read_mut(&mut buf) {
             header.set_flags_offset(ipv4::DF);
         }
-        self.originate4(cx, Packet::new(Version::V4, buf, packet.time, packet.number, packet.dev), packet.dev, ledger);
+        self.originate4(cx, Packet::made(Version::V4, buf, packet.time, packet.number, packet.dev), packet.dev, ledger);
         self.delivered(packet, || "TCP segment answered by a reset".into(), ledger);
     }
 
@@ -70,7 +70,7 @@ impl Host {
             header.set_flow(class & !ECN, label);
         }
         let near = if cx.links.get(packet.dev).is_some_and(|link| link.is_vrf()) { dst.dev() } else { packet.dev };
-        self.originate6(cx, Packet::new(Version::V6, buf, packet.time, packet.number, near), near, ledger);
+        self.originate6(cx, Packet::made(Version::V6, buf, packet.time, packet.number, near), near, ledger);
         self.delivered(packet, || "TCP segment answered by a reset".into(), ledger);
     }
 }
