@@ -1,0 +1,248 @@
+//! Interfaces coming, going and changing, and what of addresses, routes and neighbours comes, goes and changes with them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::{Action, AddrSpec, Conf4, Conf6, ConfigError, Editor, IfIndex, Link, LinkKind, Links, Rule, TableId};
+
+/// What is changed of an interface; `None` stays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LinkChange {
+    /// `address`.
+    pub mac: Option<wire::Mac>,
+    /// `mtu`, bytes.
+    pub mtu: Option<u32>,
+    /// `up` or `down`.
+    pub up: Option<bool>,
+    /// `master` (a VRF device) or `nomaster`.
+    pub master: Option<Option<IfIndex>>,
+}
+
+impl Editor {
+    /// Adds a port: Ethernet, down, MTU 1500.
+    ///
+    /// # Errors
+    /// [`ConfigError::Exists`] when an interface of that name exists.
+    pub fn port_add(&mut self, name: &str, place: usize) -> Result<IfIndex, ConfigError> {
+        let index = self.link_add(name, LinkKind::Port(place))?;
+        if let Some(link) = self.links.get_mut(index) {
+            // Locally administered, told apart by place, until the operator sets one.
+            let [a, b] = (place as u16).to_be_bytes();
+            link.mac = wire::Mac([0x02, 0, 0, 0, a, b]);
+        }
+        Ok(index)
+    }
+
+    /// Adds a VRF device and, with the first one, the rules that send lookups of its members to its table.
+    ///
+    /// # Errors
+    /// A name that exists; table 0; with strict mode, a table that is another VRF's.
+    pub fn vrf_add(&mut self, name: &str, table: TableId) -> Result<IfIndex, ConfigError> {
+        if table.0 == 0 {
+            return Err(ConfigError::Invalid("a VRF needs a table number above 0"));
+        }
+        if self.settings.vrf_strict_mode && self.links.vrf_with_table(table).is_some() {
+            return Err(ConfigError::VrfTableUsed(table));
+        }
+        let first = !self.links.iter().any(Link::is_vrf);
+        let index = self.link_add(name, LinkKind::Vrf(table))?;
+        if first {
+            let _ = self.rib4.rule_add(Rule::all(1000, Action::Vrf));
+            let _ = self.rib6.rule_add(Rule::all(1000, Action::Vrf));
+        }
+        self.rib4.ensure_table(table);
+        self.rib6.ensure_table(table);
+        Ok(index)
+    }
+
+    fn link_add(&mut self, name: &str, kind: LinkKind) -> Result<IfIndex, ConfigError> {
+        if self.links.named(name).is_some() {
+            return Err(ConfigError::Exists("device"));
+        }
+        let index = self.links.add(name, kind);
+        if let Some(link) = self.links.get_mut(index) {
+            link.conf4 = self.settings.default4;
+            link.conf6 = self.settings.default6;
+        }
+        Ok(index)
+    }
+
+    /// Removes a VRF device; its members leave it.
+    ///
+    /// # Errors
+    /// A port or `lo` can not be removed.
+    pub fn link_del(&mut self, index: IfIndex) -> Result<(), ConfigError> {
+        let link = self.links.get(index).ok_or(ConfigError::Missing("device"))?;
+        if !link.is_vrf() {
+            return Err(ConfigError::Invalid("only devices added with `link add` can be removed"));
+        }
+        let members: Vec<_> = self.links.iter().filter(|link| link.master == Some(index)).map(|link| link.index).collect();
+        for member in members {
+            self.link_set(member, LinkChange { master: Some(None), ..LinkChange::default() })?;
+        }
+        self.link_routes_flush(index);
+        self.links.remove(index);
+        Ok(())
+    }
+
+    /// Changes an interface.
+    ///
+    /// # Errors
+    /// An MTU out of range; a master that is no VRF device.
+    pub fn link_set(&mut self, index: IfIndex, change: LinkChange) -> Result<(), ConfigError> {
+        let link = self.links.get(index).ok_or(ConfigError::Missing("device"))?;
+        if change.mtu.is_some_and(|mtu| !(68..=65536).contains(&mtu)) {
+            return Err(ConfigError::Invalid("an MTU is 68 to 65536 bytes"));
+        }
+        if change.mac.is_some_and(|mac| mac.is_group() || mac.is_zero()) {
+            return Err(ConfigError::Invalid("an interface's address is neither a group's nor zero"));
+        }
+        let table = match change.master {
+            Some(Some(master)) => match self.links.get(master).map(|link| link.kind) {
+                Some(LinkKind::Vrf(table)) if !link.is_vrf() && !link.is_loopback() => Some(Some(table)),
+                _ => return Err(ConfigError::Invalid("a master is a VRF device, and its members are ports")),
+            },
+            Some(None) => Some(None),
+            None => None,
+        };
+        let was_up = link.up;
+        if let (Some(master), Some(table)) = (change.master, table) {
+            self.link_down(index);
+            if let Some(link) = self.links.get_mut(index) {
+                link.master = master;
+                link.vrf_table = table;
+            }
+            self.neighbours_flush(index);
+        }
+        let Some(link) = self.links.get_mut(index) else { return Ok(()) };
+        link.mac = change.mac.unwrap_or(link.mac);
+        link.mtu = change.mtu.unwrap_or(link.mtu);
+        let ipv6 = link.has_ipv6();
+        if !ipv6 {
+            self.link_ipv6_off(index);
+        }
+        match change.up.unwrap_or(was_up) {
+            true => self.link_up(index),
+            false => self.link_down(index),
+        }
+        Ok(())
+    }
+
+    fn link_up(&mut self, index: IfIndex) {
+        let Some(link) = self.links.get_mut(index) else { return };
+        if link.up {
+            return;
+        }
+        link.up = true;
+        let loopback = link.is_loopback();
+        self.link_addresses(index, true);
+        if loopback {
+            let _ = self.addr_add(index, IpAddr::V4(Ipv4Addr::LOCALHOST), AddrSpec { len: 8, scope: Some(254), ..AddrSpec::default() });
+            let _ = self.addr_add(index, IpAddr::V6(Ipv6Addr::LOCALHOST), AddrSpec { len: 128, ..AddrSpec::default() });
+        }
+    }
+
+    /// IPv4 addresses stay for the next time, IPv6 ones go, and with them every route through the interface.
+    fn link_down(&mut self, index: IfIndex) {
+        let Some(link) = self.links.get_mut(index) else { return };
+        if !link.up {
+            return;
+        }
+        link.up = false;
+        link.addrs6.clear();
+        self.link_routes_flush(index);
+    }
+
+    /// IPv6 addresses go, and with them every IPv6 route through the interface.
+    fn link_ipv6_off(&mut self, index: IfIndex) {
+        let Some(link) = self.links.get_mut(index) else { return };
+        link.addrs6.clear();
+        self.rib6.flush(|entry| entry.effect.hops.iter().any(|hop| hop.dev == index));
+    }
+
+    fn link_routes_flush(&mut self, index: IfIndex) {
+        self.rib4.flush(|entry| entry.effect.hops.iter().any(|hop| hop.dev == index));
+        self.rib6.flush(|entry| entry.effect.hops.iter().any(|hop| hop.dev == index));
+    }
+
+    fn neighbours_flush(&mut self, index: IfIndex) {
+        for neighbour in self.network().neighbours.list().iter().filter(|n| n.dev() == index) {
+            self.network().neighbours.remove(index, neighbour.addr());
+        }
+    }
+
+    /// Checks that `vrftable` may name the table.
+    ///
+    /// # Errors
+    /// Strict mode is off, or no VRF device has the table.
+    pub fn vrf_table_check(&self, table: TableId) -> Result<(), ConfigError> {
+        if !self.settings.vrf_strict_mode {
+            return Err(ConfigError::VrfStrictModeOff);
+        }
+        self.links.vrf_with_table(table).map(|_| ()).ok_or(ConfigError::VrfTableUnknown(table))
+    }
+
+    /// Switches strict mode of VRFs.
+    ///
+    /// # Errors
+    /// [`ConfigError::VrfTableUsed`] when two VRF devices share a table already.
+    pub fn set_vrf_strict_mode(&mut self, on: bool) -> Result<(), ConfigError> {
+        let shared = self.links.iter().find_map(|link| {
+            let LinkKind::Vrf(table) = link.kind else { return None };
+            self.links.iter().any(|other| other.kind == link.kind && other.index != link.index).then_some(table)
+        });
+        match shared {
+            Some(table) if on => Err(ConfigError::VrfTableUsed(table)),
+            _ => {
+                self.settings.vrf_strict_mode = on;
+                Ok(())
+            }
+        }
+    }
+
+    /// Changes IPv4 settings: of one interface, or with `None` of `all`; `forwarding` of `all` goes to every interface.
+    pub fn conf4(&mut self, dev: Option<IfIndex>, change: impl Fn(&mut Conf4)) -> Result<(), ConfigError> {
+        match dev {
+            Some(dev) => change(&mut self.links.get_mut(dev).ok_or(ConfigError::Missing("device"))?.conf4),
+            None => {
+                let before = self.settings.all4.forwarding;
+                change(&mut self.settings.all4);
+                let forwarding = self.settings.all4.forwarding;
+                if forwarding != before {
+                    self.settings.default4.forwarding = forwarding;
+                    self.links.iter_mut().for_each(|link| link.conf4.forwarding = forwarding);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes IPv6 settings, as [`Editor::conf4`].
+    pub fn conf6(&mut self, dev: Option<IfIndex>, change: impl Fn(&mut Conf6)) -> Result<(), ConfigError> {
+        let forwarding = |links: &Links| links.iter().map(|link| (link.index, link.conf6.forwarding)).collect::<Vec<_>>();
+        let before = forwarding(&self.links);
+        match dev {
+            Some(dev) => change(&mut self.links.get_mut(dev).ok_or(ConfigError::Missing("device"))?.conf6),
+            None => {
+                let was = self.settings.all6;
+                change(&mut self.settings.all6);
+                let all = self.settings.all6;
+                if all.forwarding != was.forwarding {
+                    self.settings.default6.forwarding = all.forwarding;
+                    self.links.iter_mut().for_each(|link| link.conf6.forwarding = all.forwarding);
+                }
+                if all.disable_ipv6 != was.disable_ipv6 {
+                    self.settings.default6.disable_ipv6 = all.disable_ipv6;
+                    self.links.iter_mut().for_each(|link| link.conf6.disable_ipv6 = all.disable_ipv6);
+                }
+            }
+        }
+        let off: Vec<_> = self.links.iter().filter(|link| link.conf6.disable_ipv6).map(|link| link.index).collect();
+        off.into_iter().for_each(|index| self.link_ipv6_off(index));
+        for (index, was) in before {
+            if self.links.get(index).is_some_and(|link| link.conf6.forwarding != was) {
+                self.link_anycast(index, !was);
+            }
+        }
+        Ok(())
+    }
+}
