@@ -51,7 +51,8 @@ impl Packet {
     /// The packet at the front of `bytes`; none when it is short or not IPv4 over Ethernet.
     pub fn read(bytes: &[u8]) -> Option<&Packet> {
         let (packet, _) = Packet::ref_from_prefix(bytes).ok()?;
-        let ours = packet.hardware.get() == 1 && packet.protocol.get() == 0x0800;
+        // Some stacks write 6, IEEE 802, for the same links.
+        let ours = matches!(packet.hardware.get(), 1 | 6) && packet.protocol.get() == 0x0800;
         (ours && packet.hardware_len == 6 && packet.protocol_len == 4).then_some(packet)
     }
 

@@ -9,7 +9,9 @@ use zerocopy::IntoBytes;
 use super::resolver::Told;
 use super::{Cause, Host};
 use crate::context::Context;
+use crate::ip4_input::{Addresses, check_addresses};
 use crate::packet::{Addressed, Packet};
+use crate::source4;
 use crate::trace::Ledger;
 
 impl Host {
@@ -25,8 +27,9 @@ impl Host {
         let cause = Cause::from(&packet);
         let dev = packet.iif;
         let key = (dev, IpAddr::V4(sender));
-        if operation == arp::REQUEST && self.is_local4(cx, target, dev) {
-            // A probe for a duplicate (RFC 5227) is answered, but there is nobody to learn.
+        // A probe for a duplicate (RFC 5227) is answered, but there is nobody to learn.
+        let believable = || check_addresses(sender, target) == Ok(Addresses::Route) && source4::check(cx, &packet, sender, None).is_ok();
+        if operation == arp::REQUEST && self.is_local4(cx, target, dev) && (sender.is_unspecified() || believable()) {
             if !sender.is_unspecified() {
                 self.learn(cx, key, message.sender_mac, Told::ToUs, cause, ledger);
             }

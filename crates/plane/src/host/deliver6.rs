@@ -58,6 +58,10 @@ impl Host {
                     }
                     None => return,
                 },
+                // RFC 6980 §5: neighbour discovery never comes in fragments.
+                proto::ICMP6 if cursor.fragmented && is_ndisc(&packet.buf, cursor.at) => {
+                    return self.drop(packet, DropReason::BadNeighbourDiscovery, ledger);
+                }
                 proto::ICMP6 => return self.icmp6(cx, packet, cursor.at, &dst, ledger),
                 proto::UDP | proto::UDP_LITE => return self.udp6(cx, packet, cursor.proto, cursor.at, ledger),
                 proto::TCP => return self.tcp6(cx, packet, cursor.at, &dst, ledger),
@@ -248,6 +252,10 @@ impl Cursor {
         self.at += len;
         self.proto = next;
     }
+}
+
+fn is_ndisc(packet: &[u8], at: usize) -> bool {
+    matches!(packet.get(at), Some(icmp6::ROUTER_SOLICITATION..=icmp6::REDIRECT))
 }
 
 /// Where the datagram of UDP or UDP-Lite that stands at `at` ends; none when its length or checksum is wrong.

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use route::{DropReason, IfIndex};
+use route::{DropReason, IfIndex, NeighbourState};
 use wire::{Mac, icmp6, ipv6, proto};
 use zerocopy::IntoBytes;
 
@@ -56,7 +56,12 @@ impl Host {
             return None;
         }
         let probe = message.src.is_unspecified();
-        if probe && (message.mac.is_some() || !message.dst.is_multicast()) {
+        if probe && (message.mac.is_some() || message.dst != icmp6::solicited_node(message.dst)) {
+            return None;
+        }
+        let known = |cx: &Context<'_, '_>| cx.tables.network.neighbours.find(cx.guard, dev, message.src.into()).map(|n| n.load());
+        if !probe && message.dst.is_multicast() && message.mac.is_none() && known(cx).is_none_or(|(state, _)| state == NeighbourState::None)
+        {
             return None;
         }
         let cause = Cause::from(packet);
@@ -73,7 +78,9 @@ impl Host {
         }
         let to = if probe { Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1) } else { message.src };
         let mac = multicast.then_some((option::TARGET_MAC, link.mac));
-        self.send_ndisc(cx, dev, (message.target, to), icmp6::NEIGHBOUR_ADVERTISEMENT, flags, message.target, mac, None, cause, ledger);
+        // The answer goes to the neighbour itself: its address need not be one that a route leads to.
+        let at = known(cx).filter(|(state, _)| !probe && state.is_valid()).map(|(_, mac)| mac);
+        self.send_ndisc(cx, dev, (message.target, to), icmp6::NEIGHBOUR_ADVERTISEMENT, flags, message.target, mac, at, cause, ledger);
         Some("neighbour solicitation answered")
     }
 
@@ -237,14 +244,14 @@ impl Message {
     }
 }
 
-/// The Ethernet address in the option `wanted`; the outer none for malformed options.
+/// The Ethernet address in the first option `wanted`; the outer none for malformed options.
 fn mac_option(mut options: &[u8], wanted: u8) -> Option<Option<Mac>> {
     let mut found = None;
     while let [number, words, ..] = *options {
         let len = usize::from(words) * 8;
         let option = options.get(..len).filter(|option| !option.is_empty())?;
-        if number == wanted && len == 8 {
-            found = option.get(2..8).and_then(|mac| <[u8; 6]>::try_from(mac).ok()).map(Mac);
+        if number == wanted && found.is_none() {
+            found = Some(Mac(option.get(2..).and_then(|mac| mac.try_into().ok())?));
         }
         options = options.get(len..)?;
     }

@@ -119,9 +119,18 @@ impl Host {
             return self.drop(packet, DropReason::NeighbourPending, ledger);
         }
         let entry = self.resolver.entries.entry(key).or_default();
-        if entry.queue.len() >= QUEUE || self.resolver.waiting >= WAITING {
+        // The new arrival takes the place of the oldest (RFC 4861 §7.2.2).
+        if entry.queue.len() >= QUEUE
+            && let Some(Parked { packet, dst: _held }) = entry.queue.pop_front()
+        {
+            self.resolver.waiting -= 1;
+            ledger.counters.link_mut(packet.iif).waiting -= 1;
+            self.drop(packet, DropReason::NeighbourPending, ledger);
+        }
+        if self.resolver.waiting >= WAITING {
             return self.drop(packet, DropReason::NeighbourPending, ledger);
         }
+        let Some(entry) = self.resolver.entries.get_mut(&key) else { return };
         ledger.step(&packet, "wait", || format!("for {addr} on {} to tell its address", cx.name(forward.dev)));
         let source = source_of(&packet);
         let cause = Cause::from(&packet);
