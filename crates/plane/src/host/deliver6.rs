@@ -42,7 +42,7 @@ impl Host {
         let mut cursor = Cursor { proto: header.next_header, at: ipv6::LEN, named_at: 6, fragmented: false };
         loop {
             let step = match cursor.proto {
-                proto::HOP_BY_HOP if cursor.at == ipv6::LEN => self.skip(&packet, &mut cursor),
+                proto::HOP_BY_HOP if cursor.at == ipv6::LEN && !cursor.fragmented => self.skip(&packet, &mut cursor),
                 proto::DEST_OPTS => self.dest_opts(&packet, &mut cursor),
                 proto::ROUTING => match self.routing(cx, packet, &mut cursor, ledger) {
                     Some(back) => {
