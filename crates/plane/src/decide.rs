@@ -256,7 +256,11 @@ fn describe_hop(cx: &Context<'_, '_>, hop: &Nexthop) -> String {
     });
     let encap = match hop.encap {
         Encap::None => String::new(),
-        Encap::Seg6Local(id) => cx.tables.sids.get(cx.guard, id.0).map_or_else(String::new, |sid| format!(" seg6local {}", *sid)),
+        Encap::Seg6Local(id) => cx
+            .tables
+            .sids
+            .get(cx.guard, id.0)
+            .map_or_else(String::new, |sid| format!(" seg6local {}", sid.display_with(&|dev| Some(cx.name(dev).to_string())))),
         Encap::Seg6(id) => cx.tables.policies.get(cx.guard, id.0).map_or_else(String::new, |policy| format!(" {}", *policy)),
     };
     format!("{encap}{via} dev {}", cx.name(hop.dev))
