@@ -27,7 +27,7 @@ pub enum Cause {
     #[error("it is empty: not even a file header")]
     Empty,
     /// It begins like no capture file.
-    #[error("it is no pcap or pcapng file (it begins with the bytes {0:02x?})")]
+    #[error("it is no pcap or pcapng file (it begins with the bytes {})", hex(.0))]
     NotACapture([u8; 4]),
     /// It begins like a compressed file of this kind.
     #[error("it is compressed with {0}: unpack it first, or pipe it in (PORT=- reads standard input)")]
@@ -110,6 +110,11 @@ fn place(offset: u64, packets: u64, cause: &Cause) -> String {
         (_, 1) => format!(" (at byte {offset}, after 1 packet)"),
         _ => format!(" (at byte {offset}, after {packets} packets)"),
     }
+}
+
+/// `23 21 2f 62`.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
 }
 
 /// The name of a link type in the registry of tcpdump.org, for those that an operator is likely to meet.

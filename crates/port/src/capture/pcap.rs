@@ -165,7 +165,7 @@ mod tests {
             messages(bytes).1.unwrap_or_default()
         };
         for (at, to, message) in [
-            (0, &b"#!/b"[..], "it is no pcap or pcapng file (it begins with the bytes [23, 21, 2f, 62])"),
+            (0, &b"#!/b"[..], "it is no pcap or pcapng file (it begins with the bytes 23 21 2f 62)"),
             (0, &[0x1f, 0x8b], "it is compressed with gzip"),
             (0, b"\x28\xb5\x2f\xfd", "it is compressed with zstd"),
             (4, &[1], "pcap version 1.4 is not known"),
