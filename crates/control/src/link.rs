@@ -159,7 +159,7 @@ pub(crate) fn parse<'t>(words: &mut Words<'_, 't>) -> Result<LinkCommand<'t>, Er
                 return Ok(LinkCommand::AddVrf { device: new_name(device)?, table, changes });
             }
             Some(Key::Later | Key::Link | Key::Type) => {
-                return Err(Error::not_implemented(word.span, format!("\"{}\" of a device", word.text)));
+                return Err(later(word));
             }
             Some(Key::Device) => once(&mut device, words.value("a device")?, word)?,
             None if device.is_none() => device = Some(word),
@@ -180,6 +180,16 @@ pub(crate) fn parse<'t>(words: &mut Words<'_, 't>) -> Result<LinkCommand<'t>, Er
             Ok(LinkCommand::Delete { device })
         }
     }
+}
+
+/// The error for a keyword that noref does not have yet. Where it was cut short, a device of that name may have been meant.
+fn later(word: Word<'_>) -> Error {
+    let keyword = keyword::find(KEYS, word.text).map_or(word.text, |keyword| keyword.word);
+    let error = Error::not_implemented(word.span, format!("\"{keyword}\" of a device"));
+    if keyword == word.text {
+        return error;
+    }
+    error.hint(format!("\"{0}\" is short for \"{keyword}\"; for a device of that name write \"dev {0}\"", word.text))
 }
 
 /// Reads what follows `type`: so far a VRF and its table.
@@ -266,6 +276,9 @@ mod tests {
     #[test]
     fn what_is_not_there_yet_is_refused() {
         assert_eq!(fault("ip link add link e0 name e0.10 type vlan id 10"), "a device of type \"vlan\" is not implemented yet");
+        let error = parsed("ip link set in up").unwrap_err();
+        assert_eq!(error.to_string(), "\"index\" of a device is not implemented yet");
+        assert_eq!(error.hint.as_deref(), Some("\"in\" is short for \"index\"; for a device of that name write \"dev in\""));
         assert_eq!(fault("ip link set e0 arp off"), "\"arp\" of a device is not implemented yet");
         assert_eq!(fault("ip link set e0 name wan"), "renaming a device is not implemented yet");
         assert_eq!(fault("ip link set e0 mtu 67"), "\"67\" is not an MTU: it must be 68 to 65536");

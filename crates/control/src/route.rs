@@ -208,7 +208,7 @@ pub(crate) fn parse<'t>(words: &mut Words<'_, 't>, family: Option<Family>) -> Re
                     let value =
                         keyword.key.ok_or_else(|| Error::not_implemented(target.span, format!("a route of type \"{}\"", target.text)))?;
                     once(&mut kind, target.with(value), target)?;
-                    target = words.value("a prefix")?;
+                    target = words.value("a prefix behind it")?;
                 }
                 if destination.is_some() || !looks_like_prefix(target.text) {
                     return Err(unknown(target, "keyword", accepted(destination.is_none())));
