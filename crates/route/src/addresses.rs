@@ -28,7 +28,7 @@ impl Editor {
     /// Adds an address to an interface, with its local, connected, broadcast and anycast routes.
     ///
     /// # Errors
-    /// [`ConfigError::Exists`] when the interface has it; [`ConfigError::Invalid`] for an address that can be nobody's.
+    /// [`ConfigError::Exists`] when the interface has it; [`ConfigError::Invalid`] for an address that can be nobody's, or a length beyond it.
     pub fn addr_add(&mut self, dev: IfIndex, addr: IpAddr, spec: AddrSpec) -> Result<(), ConfigError> {
         let link = self.links.get_mut(dev).ok_or(ConfigError::Missing("device"))?;
         if link.has_addr(addr) {
@@ -36,6 +36,9 @@ impl Editor {
         }
         if addr.is_multicast() || addr.is_unspecified() {
             return Err(ConfigError::Invalid("an interface's address is neither a group's nor unspecified"));
+        }
+        if spec.len > if addr.is_ipv4() { Ipv4Addr::BITS } else { Ipv6Addr::BITS } as u8 {
+            return Err(ConfigError::Invalid("a subnet's length is at most that of the address"));
         }
         let up = link.up;
         match addr {

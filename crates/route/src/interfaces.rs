@@ -105,7 +105,9 @@ impl Editor {
             None => None,
         };
         let was_up = link.up;
-        if let (Some(master), Some(table)) = (change.master, table) {
+        // One that is its master already changes nothing.
+        let master = change.master.filter(|master| *master != link.master);
+        if let (Some(master), Some(table)) = (master, table) {
             self.link_down(index);
             if let Some(link) = self.links.get_mut(index) {
                 link.master = master;

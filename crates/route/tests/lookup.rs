@@ -242,3 +242,28 @@ fn secondary_addresses_go_with_the_first_of_their_subnet() {
     assert_eq!(ask(&lab, "10.0.1.2", e0), "no route 0 0");
     assert!(!lab.editor.links().get(e1).unwrap().has_addr(second));
 }
+
+#[test]
+fn to_be_given_the_master_one_has_changes_nothing() {
+    let mut lab = lab();
+    let (e0, e1) = (lab.e0, lab.e1);
+    let master = |master| LinkChange { master: Some(master), ..LinkChange::default() };
+    lab.editor.link_set(e1, master(None)).unwrap();
+    lab.editor.commit();
+    assert_eq!(ask(&lab, "fd00:0:0:1::9", e0), "unicast 3 main");
+    let vrf = lab.editor.vrf_add("red", TableId(10)).unwrap();
+    lab.editor.link_set(e1, master(Some(vrf))).unwrap();
+    lab.editor.addr_add(e1, "fd00:0:0:1::1".parse().unwrap(), AddrSpec { len: 64, ..AddrSpec::default() }).unwrap();
+    lab.editor.link_set(e1, master(Some(vrf))).unwrap();
+    lab.editor.commit();
+    assert_eq!(lab.editor.longest::<Ipv6Addr>(TableId(10), "fd00:0:0:1::9".parse().unwrap()).unwrap().0.len(), 64);
+}
+
+#[test]
+fn a_subnet_longer_than_its_address_is_refused() {
+    let mut lab = lab();
+    for (addr, len) in [("10.0.9.1", 33), ("fd00:9::1", 129)] {
+        let added = lab.editor.addr_add(lab.e0, addr.parse().unwrap(), AddrSpec { len, ..AddrSpec::default() });
+        assert!(matches!(added, Err(ConfigError::Invalid(_))), "{addr}/{len}");
+    }
+}
