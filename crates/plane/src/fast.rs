@@ -369,7 +369,7 @@ fn plain4(packet: &[u8], nexthop: Option<Ipv4Addr>) -> Option<u32> {
 fn forward6(cx: &Context<'_, '_>, packet: &mut Packet, dst: &Dst, hop: &Nexthop, to: u128) -> bool {
     let Some((out, port)) = way_out(cx, packet, hop) else { return false };
     let mtu = if dst.mtu == 0 { out.mtu } else { dst.mtu.min(out.mtu) };
-    if packet.buf.len() > mtu.max(ipv6::MIN_MTU as u32) as usize || !cx.settings.all6.forwarding {
+    if packet.buf.len() > mtu as usize || !cx.settings.all6.forwarding {
         return false;
     }
     let Some(header) = ipv6::Header::read_mut(&mut packet.buf) else { return false };
