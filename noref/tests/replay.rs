@@ -7,7 +7,9 @@ use std::process::{Command, Output, Stdio};
 
 use port::Time;
 use port::capture::{Reader, Writer};
+use testkit::frame::{Ether, Ipv6, Udp};
 use testkit::replay::Scratch;
+use wire::Mac;
 
 /// Two ports; what comes in at `e0` for 10.0.1.0/24 leaves by `e1`.
 const NETWORK: &str = "\
@@ -289,6 +291,20 @@ fn steps_of_another_time_stand_under_that_time() {
     let json: serde_json::Value = serde_json::from_slice(&bench.noref(&format!("{ARGS} --trace --json")).stdout).unwrap();
     let parts: Vec<_> = json["trace"].as_array().unwrap().iter().map(|part| part["time"].as_str().unwrap()).collect();
     assert_eq!(parts, times);
+}
+
+#[test]
+fn a_trace_names_devices_as_the_network_file_does() {
+    let bench = Bench::new();
+    let lines = "sysctl net.ipv6.conf.all.forwarding=1 net.ipv6.conf.all.seg6_enabled=1 net.ipv6.conf.e0.seg6_enabled=1\n\
+                 ip -6 route add fc00:1::e encap seg6local action End.X nh6 fe80::9 oif e1 dev e1\n";
+    bench.write("network.ip", NETWORK.to_owned() + lines);
+    let sid = "fc00:1::e".parse().unwrap();
+    let frame =
+        Ether::new(Mac([2, 0, 0, 0, 0x0e, 0]), Mac([2, 0, 0, 0, 0x0f, 0])) / Ipv6::new("fd00::2".parse().unwrap(), sid) / Udp::new(1, 2);
+    bench.write("in.pcap", capture(&[frame.bytes()]));
+    let output = bench.noref(&format!("{ARGS} --trace"));
+    assert!(text(&output.stdout).contains("seg6local action End.X nh6 fe80::9 oif e1 dev e1"), "{}", text(&output.stdout));
 }
 
 #[test]
