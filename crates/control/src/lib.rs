@@ -10,6 +10,7 @@ mod error;
 mod keyword;
 mod lexer;
 mod link;
+pub mod mirror;
 mod nearest;
 mod neigh;
 mod nexthop;

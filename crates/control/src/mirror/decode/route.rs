@@ -1,0 +1,196 @@
+//! `RTM_NEWROUTE`, `RTM_DELROUTE`: routes of both families.
+
+use std::net::IpAddr;
+
+use route::{IfIndex, Kind, Prefix, TableId};
+
+use super::encap::{Encap, encap};
+use super::{Family, attribute, attributes, ip, u8_at, u16_at, u32_at, u32_of};
+use crate::mirror::Reason;
+
+/// `struct rtmsg`.
+const HEADER_LEN: usize = 12;
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const RTA_PRIORITY: u16 = 6;
+const RTA_PREFSRC: u16 = 7;
+const RTA_METRICS: u16 = 8;
+const RTA_MULTIPATH: u16 = 9;
+const RTA_TABLE: u16 = 15;
+const RTA_VIA: u16 = 18;
+const RTA_ENCAP_TYPE: u16 = 21;
+const RTA_ENCAP: u16 = 22;
+const RTA_NH_ID: u16 = 30;
+const RTAX_MTU: u16 = 2;
+/// A copy that the kernel keeps of a route for one destination.
+const RTM_F_CLONED: u32 = 0x200;
+const RTNH_F_DEAD: u8 = 1;
+
+/// One way out of a route, or a nexthop object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Way {
+    /// The device.
+    pub dev: IfIndex,
+    /// The gateway, which may be of the other family.
+    pub via: Option<IpAddr>,
+    /// Share of the flows, 1 to 65535.
+    pub weight: u16,
+    /// The kernel does not use it: its device is down.
+    pub dead: bool,
+    /// What it does to the packet.
+    pub encap: Option<Box<Encap>>,
+}
+
+impl Way {
+    /// True of the same way, dead or not.
+    pub fn is(&self, other: &Way) -> bool {
+        (self.dev, self.via, self.weight, &self.encap) == (other.dev, other.via, other.weight, &other.encap)
+    }
+}
+
+/// A route of the kernel, without its table and prefix.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KernelRoute {
+    /// Lower is better.
+    pub metric: u32,
+    /// Type of service that it is for, 0 for all.
+    pub tos: u8,
+    /// Protocol number (`proto`).
+    pub protocol: u8,
+    /// Scope number.
+    pub scope: u8,
+    /// Type.
+    pub kind: Kind,
+    /// Preferred source.
+    pub src: Option<IpAddr>,
+    /// MTU, bytes; 0: none given.
+    pub mtu: u32,
+    /// The nexthop object that says the ways out; 0: the route itself does.
+    pub nexthop: u32,
+    /// Ways out.
+    pub ways: Vec<Way>,
+    /// Why packets of the route are left to the kernel.
+    pub unsupported: Option<Reason>,
+}
+
+impl KernelRoute {
+    /// True of the same route, its ways dead or not.
+    pub fn is(&self, other: &KernelRoute) -> bool {
+        let head = |route: &KernelRoute| (route.metric, route.tos, route.protocol, route.scope, route.kind, route.src, route.nexthop);
+        let ways = || self.ways.len() == other.ways.len() && self.ways.iter().zip(&other.ways).all(|(way, other)| way.is(other));
+        head(self) == head(other) && self.mtu == other.mtu && (self.nexthop != 0 || ways())
+    }
+}
+
+/// Where a route stands.
+pub type Place<A> = (TableId, Prefix<A>);
+
+/// Reads a route of family `A`; none of another family's and of the kernel's copies.
+pub fn route<A: Family>(body: &[u8]) -> Option<(Place<A>, KernelRoute)> {
+    if u8_at(body, 0)? != A::NUMBER || u32_at(body, 8)? & RTM_F_CLONED != 0 {
+        return None;
+    }
+    let mut table = u32::from(u8_at(body, 4)?);
+    let mut dst = A::UNSPECIFIED;
+    let (kind, unsupported) = match kind(u8_at(body, 7)?) {
+        Ok(kind) => (kind, None),
+        Err(reason) => (Kind::Unicast, Some(reason)),
+    };
+    let mut route = KernelRoute {
+        metric: 0,
+        tos: u8_at(body, 3)?,
+        protocol: u8_at(body, 5)?,
+        scope: u8_at(body, 6)?,
+        kind,
+        src: None,
+        mtu: 0,
+        nexthop: 0,
+        ways: Vec::new(),
+        unsupported,
+    };
+    if u8_at(body, 2)? != 0 {
+        route.unsupported = Some(Reason::SourcePrefix);
+    }
+    let attributes_of = body.get(HEADER_LEN..)?;
+    let mut multipath = None;
+    for (kind, value) in attributes(attributes_of) {
+        match kind {
+            RTA_DST => dst = A::read(value)?,
+            // A table beyond 255 is told here only.
+            RTA_TABLE => table = u32_of(value)?,
+            RTA_PRIORITY => route.metric = u32_of(value)?,
+            RTA_PREFSRC => route.src = ip(value),
+            RTA_METRICS => route.mtu = attribute(value, RTAX_MTU).and_then(u32_of).unwrap_or(0),
+            RTA_NH_ID => route.nexthop = u32_of(value)?,
+            RTA_MULTIPATH => multipath = Some(value),
+            _ => {}
+        }
+    }
+    let ways = match multipath {
+        Some(value) => ways(value),
+        None => way(attributes_of, None).map(|way| {
+            let dead = u32_at(body, 8).is_some_and(|flags| flags & u32::from(RTNH_F_DEAD) != 0);
+            Vec::from_iter(way.map(|way| Way { dead, ..way }))
+        }),
+    };
+    match ways {
+        // The ways of a nexthop object are the object's, and there they stay current.
+        Ok(ways) if route.nexthop == 0 => route.ways = ways,
+        Ok(_) => {}
+        Err(reason) => route.unsupported = Some(reason),
+    }
+    let prefix = Prefix::new(dst, u8_at(body, 1)?)?;
+    Some(((TableId(table), prefix), route))
+}
+
+/// `RTN_…`.
+fn kind(number: u8) -> Result<Kind, Reason> {
+    Ok(match number {
+        1 => Kind::Unicast,
+        2 => Kind::Local,
+        3 => Kind::Broadcast,
+        4 => Kind::Anycast,
+        5 => Kind::Multicast,
+        6 => Kind::Blackhole,
+        7 => Kind::Unreachable,
+        8 => Kind::Prohibit,
+        9 => Kind::Throw,
+        other => return Err(Reason::RouteType(other)),
+    })
+}
+
+/// The way that attributes describe; `dev` is its device where they do not say. None when there is no device.
+fn way(bytes: &[u8], dev: Option<u32>) -> Result<Option<Way>, Reason> {
+    let (mut dev, mut via, mut encap_type, mut encap_value) = (dev, None, None, None);
+    for (kind, value) in attributes(bytes) {
+        match kind {
+            RTA_OIF => dev = u32_of(value),
+            RTA_GATEWAY => via = Some(ip(value).ok_or(Reason::Malformed("gateway"))?),
+            // `struct rtvia`: family (2 bytes), address of the other family.
+            RTA_VIA => via = Some(value.get(2..).and_then(ip).ok_or(Reason::Malformed("gateway of the other family"))?),
+            RTA_ENCAP_TYPE => encap_type = u16_at(value, 0),
+            RTA_ENCAP => encap_value = Some(value),
+            _ => {}
+        }
+    }
+    let encap = encap(encap_type, encap_value).map(Box::new);
+    Ok(dev.map(|dev| Way { dev: IfIndex(dev), via, weight: 1, dead: false, encap }))
+}
+
+/// `RTA_MULTIPATH`: one `struct rtnexthop` (length, flags, weight less one, device) a way, with attributes behind.
+fn ways(mut bytes: &[u8]) -> Result<Vec<Way>, Reason> {
+    const FIXED: usize = 8;
+    let mut ways = Vec::new();
+    while !bytes.is_empty() {
+        let one = || {
+            let length = usize::from(u16_at(bytes, 0)?);
+            Some((length, u8_at(bytes, 2)?, u8_at(bytes, 3)?, u32_at(bytes, 4)?, bytes.get(FIXED..length)?))
+        };
+        let (length, flags, hops, dev, attributes) = one().ok_or(Reason::Malformed("multipath"))?;
+        let way = way(attributes, Some(dev))?.ok_or(Reason::Malformed("multipath"))?;
+        ways.push(Way { weight: u16::from(hops) + 1, dead: flags & RTNH_F_DEAD != 0, ..way });
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Ok(ways)
+}

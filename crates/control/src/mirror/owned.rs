@@ -1,0 +1,104 @@
+//! SIDs and policies that routes of the mirror refer to by number.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use plane::Tables;
+use route::{Address, PolicyId, Prefix, SidId, TableId};
+use srv6::{Policy, Sid, action_by_number};
+
+use super::Reason;
+use super::decode::encap::Encap;
+use super::decode::route::Place;
+
+/// What was made of an encapsulation, for as long as its route says the same: a SID keeps its number, and with it its counters.
+type Made = (Encap, route::Encap);
+
+/// The SIDs and policies of the routes of one family, by route.
+pub struct Owned<A: Address> {
+    of: HashMap<Place<A>, Vec<Made>>,
+    /// Those that no route has any more, to be removed when workers do not find their routes any more.
+    retired: Vec<route::Encap>,
+}
+
+impl<A: Address> Default for Owned<A> {
+    fn default() -> Owned<A> {
+        Owned { of: HashMap::new(), retired: Vec::new() }
+    }
+}
+
+/// The encapsulations of one prefix while its routes are made again.
+pub struct Making<'a> {
+    tables: &'a Tables,
+    before: Vec<Made>,
+    now: Vec<Made>,
+}
+
+impl Making<'_> {
+    /// The number for what a way does.
+    ///
+    /// # Errors
+    /// Why noref cannot do it.
+    pub fn number(&mut self, encap: Option<&Encap>) -> Result<route::Encap, Reason> {
+        let Some(encap) = encap else { return Ok(route::Encap::None) };
+        let made = match self.before.iter().position(|(known, _)| known == encap) {
+            Some(known) => self.before.swap_remove(known),
+            None => (encap.clone(), self.make(encap)?),
+        };
+        let number = made.1;
+        self.now.push(made);
+        Ok(number)
+    }
+
+    fn make(&self, encap: &Encap) -> Result<route::Encap, Reason> {
+        let refused = |error: srv6::BuildError| Reason::Refused(error.to_string());
+        match encap {
+            Encap::Unsupported(reason) => Err(reason.clone()),
+            Encap::Seg6 { mode, segments, tunsrc } => {
+                let policy = Policy::build(*mode, segments, *tunsrc).map_err(refused)?;
+                Ok(route::Encap::Seg6(PolicyId(self.tables.policies.insert(Arc::new(policy)))))
+            }
+            Encap::Seg6Local { action, attributes } => {
+                let descriptor = action_by_number(*action).ok_or(Reason::Action(*action))?;
+                let sid = Sid::build(descriptor, attributes).map_err(refused)?;
+                Ok(route::Encap::Seg6Local(SidId(self.tables.sids.insert(Arc::new(sid)))))
+            }
+        }
+    }
+}
+
+impl<A: Address> Owned<A> {
+    /// Begins to make the routes of a prefix again.
+    pub fn begin<'a>(&mut self, place: Place<A>, tables: &'a Tables) -> Making<'a> {
+        Making { tables, before: self.of.remove(&place).unwrap_or_default(), now: Vec::new() }
+    }
+
+    /// Ends it: what was not asked for again goes.
+    pub fn end(&mut self, place: Place<A>, making: Making<'_>) {
+        self.retired.extend(making.before.into_iter().map(|(_, number)| number));
+        if !making.now.is_empty() {
+            self.of.insert(place, making.now);
+        }
+    }
+
+    /// Removes what no route has any more. The routes must have been committed.
+    pub fn remove_retired(&mut self, tables: &Tables) {
+        for number in self.retired.drain(..) {
+            match number {
+                route::Encap::None => {}
+                route::Encap::Seg6(id) => _ = tables.policies.remove(id.0),
+                route::Encap::Seg6Local(id) => _ = tables.sids.remove(id.0),
+            }
+        }
+    }
+
+    /// Every SID: where its route stands, and its number.
+    pub fn sids(&self) -> impl Iterator<Item = (TableId, Prefix<A>, SidId)> {
+        self.of.iter().flat_map(|((table, prefix), made)| {
+            made.iter().filter_map(|(_, number)| match number {
+                route::Encap::Seg6Local(id) => Some((*table, *prefix, *id)),
+                _ => None,
+            })
+        })
+    }
+}

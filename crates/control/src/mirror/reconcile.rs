@@ -1,0 +1,323 @@
+//! Tables that follow a snapshot: what is dirty in it is told to the editor.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use plane::Tables;
+use route::{Action, Editor, Effect, Hop, IfIndex, Kind, Link, LinkKind, MirroredRoute, NeighbourState, Prefix, Rule, SidId, TableId};
+use srv6::HmacKeys;
+
+use super::decode::Family;
+use super::decode::address::DeviceAddress;
+use super::decode::link::{Device, DeviceKind};
+use super::decode::nexthop::Nexthop;
+use super::decode::route::{KernelRoute, Place};
+use super::decode::rule::{KernelRule, RuleAction};
+use super::owned::{Making, Owned};
+use super::snapshot::{Dirty, Routes, Snapshot};
+use super::translate::{MAX_IFINDEX, concerns, kernel, resolve};
+use super::{Reason, Unsupported};
+
+/// The table that leaves everything to the kernel: rules that noref does not have send there. The kernel has no table 0.
+const KERNEL_TABLE: TableId = TableId(0);
+
+/// A router's tables that follow a kernel's.
+pub struct Mirror {
+    editor: Editor,
+    tables: Arc<Tables>,
+    ports: Vec<Box<str>>,
+    devices: BTreeMap<IfIndex, Seen>,
+    owned4: Owned<Ipv4Addr>,
+    owned6: Owned<Ipv6Addr>,
+    unsupported_routes4: HashMap<Place<Ipv4Addr>, Reason>,
+    unsupported_routes6: HashMap<Place<Ipv6Addr>, Reason>,
+    unsupported_rules: Vec<Unsupported>,
+    unsupported_devices: Vec<Unsupported>,
+}
+
+/// What of a device decides about its routes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    up: bool,
+    kind: LinkKind,
+}
+
+impl Mirror {
+    /// Empty tables. `ports` are the names of the devices that are the router's ports, in their order.
+    pub fn new(ports: &[&str]) -> Mirror {
+        let mut editor = Editor::mirror();
+        everything_to_the_kernel::<Ipv4Addr>(&mut editor);
+        everything_to_the_kernel::<Ipv6Addr>(&mut editor);
+        let tables = Arc::new(Tables::new(editor.network().clone()));
+        Mirror {
+            editor,
+            tables,
+            ports: ports.iter().map(|port| (*port).into()).collect(),
+            devices: BTreeMap::new(),
+            owned4: Owned::default(),
+            owned6: Owned::default(),
+            unsupported_routes4: HashMap::new(),
+            unsupported_routes6: HashMap::new(),
+            unsupported_rules: Vec::new(),
+            unsupported_devices: Vec::new(),
+        }
+    }
+
+    /// What workers read.
+    pub fn tables(&self) -> &Arc<Tables> {
+        &self.tables
+    }
+
+    /// The tables' writer, to be read. Nobody else writes while a mirror does.
+    pub fn editor(&self) -> &Editor {
+        &self.editor
+    }
+
+    /// Every SID: where its route stands, and its number.
+    pub fn sids(&self) -> impl Iterator<Item = (TableId, Prefix<Ipv6Addr>, SidId)> {
+        self.owned6.sids()
+    }
+
+    /// What is left to the kernel, and why.
+    pub fn unsupported(&self) -> Vec<Unsupported> {
+        let route = |table: TableId, prefix: String, reason: &Reason| Unsupported {
+            what: format!("route {prefix} table {table}"),
+            reason: reason.clone(),
+        };
+        let v4 = self.unsupported_routes4.iter().map(|((table, prefix), reason)| route(*table, prefix.to_string(), reason));
+        let v6 = self.unsupported_routes6.iter().map(|((table, prefix), reason)| route(*table, prefix.to_string(), reason));
+        let mut all: Vec<_> = self.unsupported_devices.iter().chain(&self.unsupported_rules).cloned().collect();
+        let mut routes: Vec<_> = v4.chain(v6).collect();
+        routes.sort_by(|a, b| a.what.cmp(&b.what));
+        all.extend(routes);
+        all
+    }
+
+    /// Makes the tables what the snapshot says, where it is dirty, and clean.
+    pub fn reconcile(&mut self, snapshot: &mut Snapshot, dirty: &mut Dirty) {
+        snapshot.forget_routes_of_gone_nexthops(dirty);
+        if dirty.is_clean() {
+            return;
+        }
+        let mut dirty = std::mem::take(dirty);
+        if dirty.settings {
+            self.editor.settings_mut().clone_from(&snapshot.settings);
+            let mut keys = HmacKeys::new();
+            for key in &snapshot.hmac_keys {
+                // The kernel has no key that cannot be one.
+                let _ = keys.set(key.id, key.algorithm, &key.secret);
+            }
+            self.tables.hmac_keys.publish(keys);
+        }
+        let changed = if dirty.devices { self.devices(snapshot) } else { HashSet::new() };
+        if !changed.is_empty() || !dirty.nexthops.is_empty() {
+            let objects = through_groups(snapshot, &changed, &dirty.nexthops);
+            dirty.routes4.extend(concerned(&snapshot.routes4, &changed, &objects));
+            dirty.routes6.extend(concerned(&snapshot.routes6, &changed, &objects));
+        }
+        if dirty.rules || !changed.is_empty() {
+            self.unsupported_rules.clear();
+            self.rules(&snapshot.rules4, "");
+            self.rules(&snapshot.rules6, "IPv6 ");
+        }
+        for place in dirty.routes4 {
+            let made = routes(&mut self.editor, &self.tables, &mut self.owned4, snapshot, place, snapshot.routes4.get(&place));
+            note(&mut self.unsupported_routes4, place, made);
+        }
+        for place in dirty.routes6 {
+            let made = routes(&mut self.editor, &self.tables, &mut self.owned6, snapshot, place, snapshot.routes6.get(&place));
+            note(&mut self.unsupported_routes6, place, made);
+        }
+        for key in dirty.neighbours {
+            self.neighbour(key, snapshot.neighbours.get(&key).copied());
+        }
+        self.editor.commit();
+        self.owned4.remove_retired(&self.tables);
+        self.owned6.remove_retired(&self.tables);
+    }
+
+    fn neighbour(&mut self, (dev, addr): (IfIndex, IpAddr), known: Option<(NeighbourState, wire::Mac)>) {
+        let neighbours = &self.editor.network().neighbours;
+        match known {
+            None | Some((NeighbourState::None, _)) => _ = neighbours.remove(dev, addr),
+            Some((state, mac)) => neighbours.entry(dev, addr).store(state, mac),
+        }
+    }
+
+    /// Puts all devices; those are returned of which routes may be usable now, or not any more.
+    fn devices(&mut self, snapshot: &Snapshot) -> HashSet<IfIndex> {
+        let mut now = BTreeMap::new();
+        self.unsupported_devices.clear();
+        for (index, device) in &snapshot.devices {
+            let kind = match self.kind(device, snapshot) {
+                Ok(kind) => kind,
+                Err(reason) => {
+                    self.unsupported_devices.push(Unsupported { what: format!("device {}", device.name), reason });
+                    LinkKind::Elsewhere
+                }
+            };
+            if index.0 >= MAX_IFINDEX {
+                continue;
+            }
+            now.insert(*index, Seen { up: device.up, kind });
+        }
+        let mut changed: HashSet<_> = self.devices.keys().filter(|index| !now.contains_key(index)).copied().collect();
+        for index in &changed {
+            self.editor.mirror_link_del(*index);
+        }
+        for (index, seen) in &now {
+            if let Some(device) = snapshot.devices.get(index) {
+                self.editor.mirror_link(made_link(device, seen.kind, snapshot));
+            }
+            if self.devices.get(index) != Some(seen) {
+                changed.insert(*index);
+            }
+        }
+        self.devices = now;
+        changed
+    }
+
+    fn kind(&self, device: &Device, snapshot: &Snapshot) -> Result<LinkKind, Reason> {
+        if device.index.0 >= MAX_IFINDEX {
+            return Err(Reason::IfIndex);
+        }
+        let place = self.ports.iter().position(|port| **port == *device.name);
+        let master = device.master.and_then(|master| snapshot.devices.get(&master));
+        match (&device.kind, place) {
+            (DeviceKind::Loopback, _) => Ok(LinkKind::Loopback),
+            (DeviceKind::Vrf(table), _) => Ok(LinkKind::Vrf(*table)),
+            (_, None) => Ok(LinkKind::Elsewhere),
+            (DeviceKind::Other(kind), Some(_)) => Err(Reason::Device(kind.clone())),
+            (DeviceKind::Ethernet, Some(place)) => match master {
+                Some(master) if !matches!(master.kind, DeviceKind::Vrf(_)) => Err(Reason::Master(master.name.clone())),
+                _ => Ok(LinkKind::Port(place)),
+            },
+        }
+    }
+
+    fn rules<A: Family>(&mut self, rules: &[KernelRule<A>], family: &str) {
+        let mut made = Vec::with_capacity(rules.len());
+        for rule in rules {
+            let iif = match rule.iif.as_ref().map(|name| self.editor.links().named(name).map(|link| link.index)) {
+                None => None,
+                // For packets of a device that does not exist: for none.
+                Some(None) => continue,
+                Some(iif) => iif,
+            };
+            let action = match &rule.action {
+                RuleAction::Lookup(table) => Action::Lookup(*table),
+                RuleAction::Vrf => Action::Vrf,
+                RuleAction::Nop => continue,
+                RuleAction::Unsupported(reason) => {
+                    self.unsupported_rules.push(Unsupported { what: format!("{family}rule {}", rule.pref), reason: reason.clone() });
+                    Action::Lookup(KERNEL_TABLE)
+                }
+            };
+            made.push(Rule { pref: rule.pref, from: rule.from, to: rule.to, iif, action });
+        }
+        self.editor.mirror_rules(made);
+    }
+}
+
+fn everything_to_the_kernel<A: Family>(editor: &mut Editor) {
+    if let Some(all) = Prefix::new(A::UNSPECIFIED, 0) {
+        editor.mirror_routes(KERNEL_TABLE, all, [(MirroredRoute { metric: 0, protocol: 0, scope: 0 }, kernel())]);
+    }
+}
+
+fn made_link(device: &Device, kind: LinkKind, snapshot: &Snapshot) -> Link {
+    let mut link = Link::new(device.index, &device.name, kind);
+    (link.mac, link.mtu, link.up) = (device.mac, device.mtu, device.up);
+    (link.conf4, link.conf6) = (device.conf4, device.conf6);
+    if let Some(master) = device.master.and_then(|master| snapshot.devices.get(&master))
+        && let DeviceKind::Vrf(table) = master.kind
+    {
+        (link.master, link.vrf_table) = (Some(master.index), Some(table));
+    }
+    for (_, address) in snapshot.addresses.iter().filter(|(dev, _)| *dev == device.index) {
+        match address {
+            DeviceAddress::V4(address) => link.addrs4.push(*address),
+            DeviceAddress::V6(address) => link.addrs6.push(*address),
+        }
+    }
+    link
+}
+
+/// The nexthop objects that lead through the devices or are among `changed`, and groups of them.
+fn through_groups(snapshot: &Snapshot, devices: &HashSet<IfIndex>, changed: &HashSet<u32>) -> HashSet<u32> {
+    let mut all = changed.clone();
+    let way = |nexthop: &Nexthop| matches!(nexthop, Nexthop::Way(way) if devices.contains(&way.dev));
+    all.extend(snapshot.nexthops.iter().filter(|(_, nexthop)| way(nexthop)).map(|(id, _)| *id));
+    let group = |nexthop: &Nexthop| matches!(nexthop, Nexthop::Group(members) if members.iter().any(|(member, _)| all.contains(member)));
+    let groups: Vec<_> = snapshot.nexthops.iter().filter(|(_, nexthop)| group(nexthop)).map(|(id, _)| *id).collect();
+    all.extend(groups);
+    all
+}
+
+fn concerned<A: Family>(routes: &Routes<A>, devices: &HashSet<IfIndex>, objects: &HashSet<u32>) -> Vec<Place<A>> {
+    let concerns = |route: &KernelRoute| concerns(route, |dev| devices.contains(&dev), |id| objects.contains(&id));
+    routes.iter().filter(|(_, list)| list.iter().any(concerns)).map(|(place, _)| *place).collect()
+}
+
+/// Makes what the tables have for a prefix; the reason why some of its packets are left to the kernel.
+fn routes<A: Family>(
+    editor: &mut Editor,
+    tables: &Tables,
+    owned: &mut Owned<A>,
+    snapshot: &Snapshot,
+    place: Place<A>,
+    list: Option<&Vec<KernelRoute>>,
+) -> Option<Reason> {
+    let mut making = owned.begin(place, tables);
+    let mut unsupported = None;
+    let mut made: Vec<(MirroredRoute, Effect)> = Vec::new();
+    for route in list.into_iter().flatten() {
+        let head = MirroredRoute { metric: route.metric, protocol: route.protocol, scope: route.scope };
+        let effect = resolve::<A>(route, &snapshot.nexthops, &snapshot.devices).and_then(|resolved| match resolved {
+            Some(resolved) => effect(route, &resolved.ways, resolved.kind, &mut making).map(Some),
+            None => Ok(None),
+        });
+        match effect {
+            Ok(None) => {}
+            // Behind one of its metric that it would be joined to, and is not in the kernel.
+            Ok(Some(effect)) if shadowed::<A>(&made, head, &effect) => {}
+            Ok(Some(effect)) => made.push((head, effect)),
+            Err(reason) => {
+                unsupported.get_or_insert(reason);
+                // Which of its packets it is for is not known here, whatever its metric.
+                let metric = if route.tos == 0 { route.metric } else { 0 };
+                made.push((MirroredRoute { metric, ..head }, kernel()));
+                if route.tos != 0 {
+                    break;
+                }
+            }
+        }
+    }
+    let (table, prefix) = place;
+    editor.mirror_routes(table, prefix, made);
+    owned.end(place, making);
+    unsupported
+}
+
+fn shadowed<A: Family>(made: &[(MirroredRoute, Effect)], head: MirroredRoute, effect: &Effect) -> bool {
+    let joins = |effect: &Effect| effect.kind == Kind::Unicast && effect.hops.iter().all(|hop| hop.via.is_some());
+    A::BITS == 128 && joins(effect) && made.iter().any(|(other, known)| other.metric == head.metric && joins(known))
+}
+
+fn effect(route: &KernelRoute, ways: &[(&super::decode::route::Way, u16)], kind: Kind, making: &mut Making<'_>) -> Result<Effect, Reason> {
+    let mut hops = Vec::with_capacity(ways.len());
+    for (way, weight) in ways {
+        let encap = making.number(way.encap.as_deref())?;
+        let dev = if way.dev.0 < MAX_IFINDEX { way.dev } else { IfIndex::KERNEL };
+        hops.push(Hop { dev, via: way.via, encap, weight: *weight });
+    }
+    Ok(Effect { kind, hops, mtu: route.mtu, src: route.src })
+}
+
+fn note<A: Family>(unsupported: &mut HashMap<Place<A>, Reason>, place: Place<A>, reason: Option<Reason>) {
+    match reason {
+        Some(reason) => unsupported.insert(place, reason),
+        None => unsupported.remove(&place),
+    };
+}
