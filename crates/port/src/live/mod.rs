@@ -9,6 +9,8 @@ mod checksum;
 mod device;
 mod open;
 #[allow(unsafe_code, reason = "system calls")]
+mod signals;
+#[allow(unsafe_code, reason = "system calls")]
 mod sys;
 mod tap;
 #[allow(unsafe_code, reason = "system calls")]
@@ -19,5 +21,6 @@ pub use af_packet::{PacketPort, PacketSettings};
 pub use af_xdp::{Copies, XdpDevice, XdpError, XdpPort, XdpSettings};
 pub use device::Device;
 pub use open::{Driver, LiveDevice};
+pub use signals::Signals;
 pub use tap::{TapKind, TapPort};
 pub use worker::{pin_to_core, wait_any, wait_readable};

@@ -10,15 +10,20 @@ use super::xdp::{Attach, Filter};
 use crate::Port;
 
 /// Which kind of port a device becomes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Driver {
-    /// AF_XDP in the driver, else in the stack, else AF_PACKET, and why.
-    #[default]
-    Auto,
+    /// AF_XDP in the driver, else in the stack (otherwise as the settings say), else AF_PACKET, and why.
+    Auto(XdpSettings),
     /// AF_XDP, as the settings say, or not at all.
     AfXdp(XdpSettings),
     /// AF_PACKET. The kernel must not forward what comes in there.
     AfPacket(PacketSettings),
+}
+
+impl Default for Driver {
+    fn default() -> Driver {
+        Driver::Auto(XdpSettings::default())
+    }
 }
 
 /// A device with all its queues open.
@@ -38,8 +43,8 @@ impl LiveDevice {
         match driver {
             Driver::AfXdp(settings) => LiveDevice::af_xdp(name, settings),
             Driver::AfPacket(settings) => Ok(LiveDevice::af_packet(name, settings)?),
-            Driver::Auto => {
-                let settings = XdpSettings { attach: Attach::NativeOrGeneric, ..XdpSettings::default() };
+            Driver::Auto(settings) => {
+                let settings = XdpSettings { attach: Attach::NativeOrGeneric, ..settings };
                 LiveDevice::af_xdp(name, settings).or_else(|error| {
                     // Somebody else's program or socket is no reason to go another way behind his back, and the next way needs rights too.
                     if matches!(error.io().raw_os_error(), Some(libc::EBUSY | libc::EEXIST | libc::EPERM | libc::EACCES | libc::ENODEV)) {

@@ -14,7 +14,7 @@ fn open(name: &str, driver: Driver) -> Option<LiveDevice> {
 #[test]
 fn a_virtual_device_is_opened_with_af_xdp_and_all_its_queues() {
     let Some(()) = lab::cable(2) else { return };
-    let (Some(mut near), Some(mut far)) = (open(NEAR, Driver::Auto), open(FAR, Driver::Auto)) else { return };
+    let (Some(mut near), Some(mut far)) = (open(NEAR, Driver::default()), open(FAR, Driver::default())) else { return };
     // Without AF_XDP in the kernel the other way was taken, and said.
     assert!(near.filter().is_some() || near.notes().iter().any(|note| note.contains("AF_PACKET")), "{near:?}");
     let (mut to, mut from) = (near.take_ports(), far.take_ports());
@@ -30,7 +30,7 @@ fn a_virtual_device_is_opened_with_af_xdp_and_all_its_queues() {
 fn a_program_of_somebody_else_is_not_gone_round() {
     let Some(()) = lab::cable(1) else { return };
     let Some(_other) = open(NEAR, Driver::AfXdp(XdpSettings::default())) else { return };
-    let error = LiveDevice::open(NEAR, Driver::Auto).unwrap_err();
+    let error = LiveDevice::open(NEAR, Driver::default()).unwrap_err();
     assert!(error.to_string().contains("another XDP program"), "{error}");
 }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub use port::XdpPort;
 
 use super::device::Device;
-use super::xdp::{Attach, Attachment, BpfError, Filter};
+use super::xdp::{Attach, Attachment, BpfError, Filter, Takes};
 
 /// Whether the device reads and writes the frames' memory itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -37,6 +37,8 @@ pub enum Copies {
 /// How a device and its queues are opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct XdpSettings {
+    /// Which frames come up.
+    pub takes: Takes,
     /// Where the filter runs.
     pub attach: Attach,
     /// Whether frames are copied by the kernel.
@@ -51,9 +53,16 @@ pub struct XdpSettings {
 }
 
 impl Default for XdpSettings {
-    /// A native filter, copies as needed, 2048 slots, VLAN tags left in, interrupts.
+    /// What is to be forwarded, a native filter, copies as needed, 2048 slots, VLAN tags left in, interrupts.
     fn default() -> XdpSettings {
-        XdpSettings { attach: Attach::Native, copies: Copies::Auto, slots: 2048, keep_vlan: true, busy_poll: false }
+        XdpSettings {
+            takes: Takes::Forwarded,
+            attach: Attach::Native,
+            copies: Copies::Auto,
+            slots: 2048,
+            keep_vlan: true,
+            busy_poll: false,
+        }
     }
 }
 
@@ -127,7 +136,7 @@ impl XdpDevice {
             ));
         }
         let refused = |source| XdpError::Filter { device: format!("{name} (MTU {})", device.mtu()), source };
-        let filter = Filter::new(device.mac(), device.rx_queues()).map_err(refused)?;
+        let filter = Filter::new(settings.takes, device.mac(), device.rx_queues()).map_err(refused)?;
         let attachment = Attachment::new(filter.program(), device.index(), settings.attach).map_err(refused)?;
         if attachment.is_generic() {
             notes.push(format!("{name}: the filter runs in the stack, not in the driver: slower"));

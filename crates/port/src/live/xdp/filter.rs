@@ -13,6 +13,9 @@
 //!
 //! An address is *own* when it stands in a map, which the control plane keeps current: SIDs and the ends of tunnels that noref serves do not, whatever
 //! the kernel thinks of them. Fragments and options are no reason to stay below.
+//!
+//! That is for a router beside the kernel ([`Takes::Forwarded`]). One that is alone on its devices answers for its addresses and asks for its neighbours
+//! itself: every frame comes up ([`Takes::Everything`]).
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -24,6 +27,16 @@ use super::{Alu, Asm, AsmError, Cond, Frame, Helper, Insn, Reg, Size};
 const ADDRESSES: u32 = 65_536;
 /// `XDP_PASS`.
 const PASS: i32 = 2;
+
+/// Which frames come up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Takes {
+    /// Those to be forwarded; the host's own stay in the kernel.
+    #[default]
+    Forwarded,
+    /// All, also those to other stations. The kernel gets none, whatever addresses it has.
+    Everything,
+}
 
 /// The program and what it reads. One for each device; the maps can change while frames pass.
 #[derive(Debug)]
@@ -40,16 +53,20 @@ impl Filter {
     ///
     /// # Errors
     /// When the kernel refuses a map or the program.
-    pub fn new(mac: [u8; 6], queues: u32) -> Result<Filter, BpfError> {
-        Filter::with_fallback(mac, queues, PASS)
+    pub fn new(takes: Takes, mac: [u8; 6], queues: u32) -> Result<Filter, BpfError> {
+        Filter::with_fallback(takes, mac, queues, PASS)
     }
 
-    fn with_fallback(mac: [u8; 6], queues: u32, without_socket: i32) -> Result<Filter, BpfError> {
+    fn with_fallback(takes: Takes, mac: [u8; 6], queues: u32, without_socket: i32) -> Result<Filter, BpfError> {
         let sockets = Map::new(MapKind::Sockets, "noref_sockets", 4, 4, queues.max(1))?;
         let station = Map::new(MapKind::Array, "noref_station", 4, 8, 1)?;
         let own4 = Map::new(MapKind::Hash, "noref_own4", 4, 1, ADDRESSES)?;
         let own6 = Map::new(MapKind::Hash, "noref_own6", 16, 1, ADDRESSES)?;
-        let code = assemble(&sockets, &station, &own4, &own6, without_socket).map_err(|error| BpfError::Call {
+        let code = match takes {
+            Takes::Forwarded => assemble(&sockets, &station, &own4, &own6, without_socket),
+            Takes::Everything => assemble_all(&sockets, without_socket),
+        };
+        let code = code.map_err(|error| BpfError::Call {
             what: "assembling the filter".to_owned(),
             source: std::io::Error::new(std::io::ErrorKind::InvalidInput, error),
         })?;
@@ -198,16 +215,29 @@ fn assemble(sockets: &Map, station: &Map, own4: &Map, own6: &Map, without_socket
     asm.jump_if(Cond::Ne, R0, 0, pass);
 
     asm.bind(redirect);
-    asm.map(R1, number(sockets));
-    asm.load(Size::Word, R2, R6, QUEUE);
-    asm.alu64(Alu::Move, R3, without_socket);
-    asm.call(Helper::RedirectMap);
-    asm.exit();
+    to_socket(&mut asm, sockets, without_socket);
 
     asm.bind(pass);
     asm.alu64(Alu::Move, R0, PASS);
     asm.exit();
     asm.finish()
+}
+
+/// The program that asks nothing.
+fn assemble_all(sockets: &Map, without_socket: i32) -> Result<Vec<Insn>, AsmError> {
+    let mut asm = Asm::default();
+    asm.alu64(Alu::Move, Reg::R6, Reg::R1);
+    to_socket(&mut asm, sockets, without_socket);
+    asm.finish()
+}
+
+/// Ends a program: the frame of the context in R6 goes to the socket of its queue.
+fn to_socket(asm: &mut Asm, sockets: &Map, without_socket: i32) {
+    asm.map(Reg::R1, sockets.as_fd().as_raw_fd());
+    asm.load(Size::Word, Reg::R2, Reg::R6, QUEUE);
+    asm.alu64(Alu::Move, Reg::R3, without_socket);
+    asm.call(Helper::RedirectMap);
+    asm.exit();
 }
 
 #[cfg(test)]
@@ -235,7 +265,7 @@ mod tests {
 
     /// A filter that answers `XDP_ABORTED` where it would redirect, so that no socket is needed to see it. None where the kernel lets us not.
     fn filter() -> Option<Filter> {
-        allowed(Filter::with_fallback(MAC, 4, 0))
+        allowed(Filter::with_fallback(Takes::Forwarded, MAC, 4, 0))
     }
 
     fn comes_up(filter: &Filter, frame: &[u8]) -> bool {
@@ -285,6 +315,22 @@ mod tests {
     }
 
     #[test]
+    fn everything_comes_up_to_a_router_that_is_alone() {
+        let Some(filter) = allowed(Filter::with_fallback(Takes::Everything, MAC, 4, 0)) else { return };
+        filter.add_own("10.0.1.1".parse().unwrap()).unwrap();
+        for (what, frame) in [
+            ("IPv4 to an own address", ip4([10, 0, 1, 1])),
+            ("IPv4 multicast", ip4([239, 1, 2, 3])),
+            ("neighbour solicitation", ip6("ff02::1:ff00:7", 58, &[135, 0, 0, 0])),
+            ("ARP to all stations", frame([0xff; 6], 0x0806, &[0; 46])),
+            ("another station", frame([2, 0, 0, 0, 0x0e, 2], 0x0800, &ip4([10, 0, 1, 2])[14..])),
+            ("an Ethernet header alone", frame(MAC, 0x88b5, &[])),
+        ] {
+            assert!(comes_up(&filter, &frame), "{what}");
+        }
+    }
+
+    #[test]
     fn addresses_and_the_mac_change_while_it_runs() {
         let Some(filter) = filter() else { return };
         let own = "10.0.1.2".parse().unwrap();
@@ -302,7 +348,7 @@ mod tests {
         if filter().is_none() {
             return;
         }
-        let filter = Filter::new(MAC, 1).unwrap();
+        let filter = Filter::new(Takes::Forwarded, MAC, 1).unwrap();
         assert_eq!(filter.program().answer(&ip4([10, 0, 1, 2])).unwrap(), PASS as u32);
         filter.clear_socket(0).unwrap();
         assert!(filter.clear_socket(1).is_err(), "there is no such queue");

@@ -9,5 +9,5 @@ mod insn;
 
 pub use asm::{Asm, AsmError, Label};
 pub use bpf::{Attach, Attachment, BpfError, Map, MapKind, Program};
-pub use filter::Filter;
+pub use filter::{Filter, Takes};
 pub use insn::{Alu, Base, Cond, Frame, Helper, Insn, Operand, Reg, Size};

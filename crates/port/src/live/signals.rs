@@ -1,0 +1,62 @@
+//! The signals that ask a program to end, as something that can be waited for.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::sys::check;
+
+/// SIGINT and SIGTERM. They interrupt nothing any more: the descriptor can be read when one has come.
+#[derive(Debug)]
+pub struct Signals {
+    descriptor: OwnedFd,
+}
+
+impl Signals {
+    /// Keeps the two from the calling thread and from those it starts later. To be called before others run: one of them would be ended by the signal, and
+    /// the program with it.
+    ///
+    /// # Errors
+    /// When there are no descriptors left.
+    pub fn new() -> io::Result<Signals> {
+        let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+        // SAFETY: the set is the calling thread's own memory and is made empty before it is used; nothing is written to where the old mask would go.
+        let descriptor = unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            libc::sigaddset(set.as_mut_ptr(), libc::SIGINT);
+            libc::sigaddset(set.as_mut_ptr(), libc::SIGTERM);
+            match libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) {
+                0 => check(libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?,
+                error => return Err(io::Error::from_raw_os_error(error)),
+            }
+        };
+        // SAFETY: the descriptor was made right here and is nobody else's.
+        Ok(Signals { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::wait_readable;
+    use std::time::Duration;
+
+    #[test]
+    fn a_signal_to_end_can_be_read_and_does_not_end_the_thread() {
+        std::thread::spawn(|| {
+            let signals = Signals::new().unwrap();
+            assert!(!wait_readable(signals.as_fd(), Duration::ZERO).unwrap());
+            // SAFETY: no memory is involved; the signal goes to this thread, which keeps it waiting.
+            assert_eq!(unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGTERM) }, 0);
+            assert!(wait_readable(signals.as_fd(), Duration::from_secs(5)).unwrap());
+        })
+        .join()
+        .unwrap();
+    }
+}
