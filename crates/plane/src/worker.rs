@@ -99,6 +99,17 @@ impl Worker {
         reader.burst(|guard| host.advance(&Context::new(tables, guard, *refs), now, ledger));
     }
 
+    /// From now on the tables' memory waits for this worker between its bursts too, which spares it a fence a burst. It must then either go on running
+    /// bursts, empty ones if need be, or go [`offline`](Worker::offline).
+    pub fn online(&mut self) {
+        self.reader.online();
+    }
+
+    /// Nothing waits for this worker until [`online`](Worker::online) or the next burst: to be called before it sleeps.
+    pub fn offline(&mut self) {
+        self.reader.offline();
+    }
+
     /// When [`Worker::advance`] has something to do next.
     pub fn next_due(&self) -> Option<Time> {
         self.host.next_due()
