@@ -10,7 +10,7 @@ mod rules;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ::route::{ConfigError, Editor, IfIndex, Link, LinkKind, SidId, TableId};
+use ::route::{ConfigError, Editor, IfIndex, Link, LinkChange, LinkKind, SidId, TableId};
 use plane::Tables;
 use srv6::{HmacKeys, Sid};
 
@@ -45,12 +45,30 @@ pub struct LocalSid {
     pub sid: Arc<Sid>,
 }
 
+/// A port that is there before the network file is read, as a device is in a namespace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortDevice {
+    /// Its name.
+    pub name: String,
+    /// Its address and its MTU in bytes, until the network file sets others; none for one that is only in memory, which gets some.
+    pub hardware: Option<(wire::Mac, u32)>,
+}
+
 /// Reads a network file and makes the tables it describes. `name` is the file's name in errors; `ports` are the names of the ports, all different, in
 /// their order.
 ///
 /// # Errors
 /// Everything that is wrong with the file, up to a limit, with its place.
 pub fn network_file(text: &str, name: &str, ports: &[&str]) -> Result<Configuration, Errors> {
+    let ports: Vec<_> = ports.iter().map(|&name| PortDevice { name: name.to_owned(), hardware: None }).collect();
+    network_file_on(text, name, &ports)
+}
+
+/// As [`network_file`], with ports that have an address and an MTU of their own.
+///
+/// # Errors
+/// As [`network_file`].
+pub fn network_file_on(text: &str, name: &str, ports: &[PortDevice]) -> Result<Configuration, Errors> {
     let mut errors = Errors::none();
     if u32::try_from(text.len()).is_err() {
         errors.push(name, "", Error::refused(Span::default(), "the file is longer than 4 GiB"));
@@ -85,11 +103,14 @@ struct Applier {
 }
 
 impl Applier {
-    fn new(ports: &[&str]) -> Applier {
+    fn new(ports: &[PortDevice]) -> Applier {
         let mut editor = Editor::new();
         for (place, port) in ports.iter().enumerate() {
             // A name given twice is one port.
-            let _ = editor.port_add(port, place);
+            if let (Ok(index), Some((mac, mtu))) = (editor.port_add(&port.name, place), port.hardware) {
+                // The link is there, and nothing has been built on it yet.
+                let _ = editor.link_set(index, LinkChange { mac: Some(mac), mtu: Some(mtu), ..LinkChange::default() });
+            }
         }
         let tables = Tables::new(editor.network().clone());
         Applier { editor, tables, sids: Vec::new(), hmac_keys: HmacKeys::default(), warnings: Vec::new() }
