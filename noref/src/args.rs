@@ -16,7 +16,63 @@ pub struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    Run(RunArgs),
     Replay(ReplayArgs),
+}
+
+/// Forward real traffic on real interfaces
+///
+/// Opens interfaces and routes between them as a network file says (the lines an operator types: `ip`, `bridge`, `sysctl`). The interfaces are noref's alone:
+/// it answers ARP, neighbour discovery and echo requests for its addresses itself. On SIGINT or SIGTERM it ends and says what it did.
+#[derive(Args, Debug)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct RunArgs {
+    /// An interface that is to be a port; it must be up
+    #[arg(long, value_name = "PORT", required = true, num_args = 1..)]
+    pub port: Vec<PortName>,
+
+    /// The network file: addresses, routes, rules, neighbours and SIDs, a line each, as `ip -batch` reads them
+    #[arg(long, value_name = "FILE")]
+    pub net: PathBuf,
+
+    /// How frames come from interfaces and go to them
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub driver: PortDriver,
+
+    /// End after this time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub seconds: Option<u64>,
+
+    /// Never sleep: a whole core for the shortest delay
+    #[arg(long)]
+    pub busy_poll: bool,
+
+    /// Print the result as one JSON document (its layout: docs/run.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  noref run --port e0 e1 --net network.ip
+  noref run --port e0 --port e1 --net network.ip --driver af-packet --seconds 60 --json
+
+It takes CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF: run it as root.
+
+Exit status:
+  0  the router ran until it was told to end
+  1  the result could not be printed
+  2  arguments, the network file or an interface could not be used";
+
+/// How frames come from interfaces and go to them.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PortDriver {
+    /// AF_XDP where the interface can, else AF_PACKET; which and why is said
+    Auto,
+    /// From the driver, before the kernel makes packets of frames
+    AfXdp,
+    /// Beside the kernel, which gets every frame too and must not forward
+    AfPacket,
 }
 
 /// Send captures through the whole router, offline
@@ -135,15 +191,27 @@ impl FromStr for PortCapture {
     }
 }
 
+impl RunArgs {
+    /// Every port, as [`ReplayArgs::ports`] has them.
+    pub fn ports(&self) -> Vec<PortName> {
+        ordered(self.port.iter())
+    }
+}
+
 impl ReplayArgs {
     /// Every port, each once, in the order of their names (`e2` before `e10`): interface numbers, and with them what the router does, then do not
     /// depend on how the command line is ordered.
     pub fn ports(&self) -> Vec<PortName> {
-        let mut ports: Vec<PortName> = self.rx.iter().map(|rx| &rx.port).chain(&self.port).cloned().collect();
-        ports.sort_by_cached_key(|port| natural(port.as_str()));
-        ports.dedup();
-        ports
+        ordered(self.rx.iter().map(|rx| &rx.port).chain(&self.port))
     }
+}
+
+/// Ports in the order of their names, each once.
+fn ordered<'a>(ports: impl Iterator<Item = &'a PortName>) -> Vec<PortName> {
+    let mut ports: Vec<PortName> = ports.cloned().collect();
+    ports.sort_by_cached_key(|port| natural(port.as_str()));
+    ports.dedup();
+    ports
 }
 
 /// A key that sorts `e2` before `e10`: what stands before a final number, then the number.
@@ -158,8 +226,10 @@ mod tests {
     use super::*;
 
     fn parse(args: &str) -> Result<ReplayArgs, String> {
-        let Command::Replay(args) = Cli::try_parse_from(args.split(' ')).map_err(|error| error.to_string())?.command;
-        Ok(args)
+        match Cli::try_parse_from(args.split(' ')).map_err(|error| error.to_string())?.command {
+            Command::Replay(args) => Ok(args),
+            Command::Run(args) => Err(format!("{args:?}")),
+        }
     }
 
     #[test]
@@ -190,7 +260,11 @@ mod tests {
             ("noref replay --net n --rx e0=a --port lo --tx out", "lo is the loopback device"),
             ("noref replay --net n --rx e0=a --port a-very-long-name --tx out", "at most 15 bytes"),
             ("noref replay --net n --rx e0=a --tx out --refs some", "[possible values: noref, counted]"),
-            ("noref run", "unrecognized subcommand 'run'"),
+            ("noref run --net n", "--port <PORT>"),
+            ("noref run --port e0", "--net <FILE>"),
+            ("noref run --port e0 --net n --driver dpdk", "[possible values: auto, af-xdp, af-packet]"),
+            ("noref run --port e0 --net n --seconds 0", "0 is not in 1.."),
+            ("noref fly", "unrecognized subcommand 'fly'"),
         ] {
             let error = parse(args).unwrap_err();
             assert!(error.contains(message), "{args}: expected {message:?} in {error}");

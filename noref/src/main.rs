@@ -3,8 +3,12 @@
 
 mod args;
 mod failure;
+mod network;
 mod replay;
+mod report;
+mod run;
 mod stderr;
+mod stdout;
 
 use std::process::ExitCode;
 
@@ -16,6 +20,7 @@ fn main() -> ExitCode {
     let Cli { command } = Cli::parse();
     let outcome = match command {
         Command::Replay(args) => replay::run(&args),
+        Command::Run(args) => run::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,33 +1,23 @@
 //! The router that packets are sent through: the network file's tables and one worker.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use control::{Configuration, Diagnostic};
+use control::{Configuration, Diagnostic, PortDevice};
 use plane::{Sent, Step, Worker};
 use port::{Received, Time};
-use route::{DropReason, IfIndex, RouteRefs};
+use route::{IfIndex, RouteRefs};
 
-use super::report::{DropReport, Report, SidReport};
 use crate::args::{PortName, Refs};
 use crate::failure::Failure;
+use crate::network;
+use crate::report::Report;
 
 /// Packets within this time may be one burst, as when a worker looks at its ports now and then.
 const TOGETHER: Duration = Duration::from_micros(100);
 
 /// Longer than anything waits: a neighbour is given up after seconds, a datagram's fragments after 30 s (IPv4) or 60 s (IPv6).
 const SETTLING: Duration = Duration::from_secs(120);
-
-/// Reads the network file.
-fn read_text(net: &Path, name: &str) -> Result<String, Failure> {
-    let bytes = fs::read(net).map_err(|error| Failure::unusable(format!("{name}: {error}")))?;
-    String::from_utf8(bytes).map_err(|error| {
-        let good = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
-        let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
-        Failure::unusable(format!("{name}:{line}: the network file is to be text in UTF-8, and here it is not"))
-    })
-}
 
 /// A router with its tables, its one worker and its clock, which is that of the captures.
 pub struct Engine {
@@ -48,10 +38,8 @@ impl Engine {
     /// # Errors
     /// When the file can not be read or something in it is wrong.
     pub fn new(net: &Path, ports: &[PortName], refs: Refs, tracing: bool) -> Result<Engine, Failure> {
-        let name = net.display().to_string();
-        let text = read_text(net, &name)?;
-        let names: Vec<&str> = ports.iter().map(PortName::as_str).collect();
-        let configuration = control::network_file(&text, &name, &names).map_err(Failure::unusable)?;
+        let devices: Vec<_> = ports.iter().map(|port| PortDevice { name: port.to_string(), hardware: None }).collect();
+        let configuration = network::read(net, &devices)?;
 
         let known = configuration.editor.links();
         let links = (0..ports.len()).map(|port| known.of_port(port).map_or((IfIndex(0), [0; 6]), |link| (link.index, link.mac.0)));
@@ -132,26 +120,6 @@ impl Engine {
 
     /// Writes down what happened within the router.
     pub fn report(&self, report: &mut Report) {
-        let counters = self.worker.counters();
-        for (port, (index, _)) in report.ports.iter_mut().zip(&self.links) {
-            port.delivered = counters.link(*index).delivered;
-        }
-        for &reason in DropReason::ALL {
-            let packets = counters.drops(reason);
-            if packets > 0 {
-                report.drops.push(DropReport { reason: reason.word(), packets, meaning: reason.meaning() });
-            }
-        }
-        for sid in &self.configuration.sids {
-            let count = counters.sid(sid.id);
-            report.sids.push(SidReport {
-                sid: sid.prefix.to_string(),
-                table: sid.table.to_string(),
-                behavior: sid.sid.descriptor().name.to_owned(),
-                packets: count.processed.packets,
-                bytes: count.processed.bytes,
-                errors: count.errors,
-            });
-        }
+        report.count(&self.configuration, &[self.worker.counters()]);
     }
 }

@@ -4,8 +4,6 @@ mod engine;
 mod inputs;
 mod outputs;
 mod progress;
-mod report;
-mod stdout;
 mod trace;
 
 use std::io::IsTerminal;
@@ -14,12 +12,12 @@ use self::engine::Engine;
 use self::inputs::Inputs;
 use self::outputs::Outputs;
 use self::progress::Progress;
-use self::report::{BrokenReport, PortReport, Report, Traffic};
-use self::stdout::Stdout;
 use self::trace::Trace;
 use crate::args::ReplayArgs;
 use crate::failure::Failure;
+use crate::report::{BrokenReport, PortReport, Report, Traffic};
 use crate::stderr::say;
+use crate::stdout::Stdout;
 
 /// Replays captures as `args` say. Everything that can be wrong beforehand is looked at before the first file is written.
 ///
@@ -73,7 +71,6 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
         report.broken.push(BrokenReport::of(error));
         say(format_args!("warning: {error}"));
     }
-    report.sort();
     stdout.finish(args.json, &report)
 }
 

@@ -10,9 +10,9 @@ use port::Time;
 use port::capture::Writer;
 
 use super::inputs::is_standard_input;
-use super::report::Traffic;
 use crate::args::{PortCapture, PortName};
 use crate::failure::Failure;
+use crate::report::Traffic;
 
 struct Output {
     path: PathBuf,

@@ -3,9 +3,9 @@
 use plane::Step;
 use port::Time;
 
-use super::report::{FrameTrace, StepTrace};
-use super::stdout::Stdout;
 use crate::failure::Failure;
+use crate::report::{FrameTrace, StepTrace};
+use crate::stdout::Stdout;
 
 /// What becomes of the steps.
 pub enum Trace {

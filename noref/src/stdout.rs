@@ -3,8 +3,8 @@
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 
-use super::report::Report;
 use crate::failure::Failure;
+use crate::report::Report;
 
 /// Standard output, buffered. When its reader goes (`| head`), the rest is not printed and the run goes on.
 pub struct Stdout {

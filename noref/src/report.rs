@@ -1,4 +1,6 @@
-//! What a replay did, as text and as JSON. Both say the same; `docs/replay.md` describes the JSON layout.
+//! What a run did, as text and as JSON. Both say the same; `docs/replay.md` and `docs/run.md` describe the JSON layout.
+
+mod count;
 
 use std::fmt::{self, Write};
 
@@ -10,14 +12,14 @@ use crate::args::Refs;
 /// The layout's number in JSON: it changes when a field goes or changes its meaning, not when one is added.
 const LAYOUT: u32 = 1;
 
-/// The result of a replay.
+/// The result of a replay, or of a router that ran.
 #[derive(Serialize, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Number of the layout.
     pub layout: u32,
     /// How packets carried their routes.
     pub refs: Refs,
-    /// Packets of all captures.
+    /// Packets received.
     pub packets: u64,
     /// Every port, in the order of their names.
     pub ports: Vec<PortReport>,
@@ -25,6 +27,9 @@ pub struct Report {
     pub drops: Vec<DropReport>,
     /// Every SID of the network file, in its order.
     pub sids: Vec<SidReport>,
+    /// What else happened at ports of devices; only what did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventReport>,
     /// Captures that broke off.
     pub broken: Vec<BrokenReport>,
     /// The way of each packet, when it was asked for. Text has it before the result, printed as it happens.
@@ -70,9 +75,9 @@ impl Traffic {
 #[derive(Serialize, Debug, Default, PartialEq, Eq)]
 pub struct PortReport {
     pub port: String,
-    /// Read from captures.
+    /// What came in.
     pub received: Traffic,
-    /// Written to the port's capture.
+    /// What went out.
     pub sent: Traffic,
     /// Packets that came in here and were for the router itself.
     pub delivered: u64,
@@ -105,6 +110,16 @@ pub struct SidReport {
     pub errors: u64,
 }
 
+/// Something that happened to packets at a port before they reached the router, or behind it.
+#[derive(Serialize, Debug, PartialEq, Eq)]
+pub struct EventReport {
+    pub port: String,
+    /// Its name, as `docs/ports.md` explains it.
+    pub event: &'static str,
+    /// How often.
+    pub count: u64,
+}
+
 /// A capture that could not be read to its end.
 #[derive(Serialize, Debug, PartialEq, Eq)]
 pub struct BrokenReport {
@@ -124,12 +139,17 @@ impl BrokenReport {
 
 impl Report {
     pub fn new(refs: Refs) -> Report {
-        Report { layout: LAYOUT, refs, packets: 0, ports: Vec::new(), drops: Vec::new(), sids: Vec::new(), broken: Vec::new(), trace: None }
-    }
-
-    /// Sorts drops, most frequent first, then by their words.
-    pub fn sort(&mut self) {
-        self.drops.sort_by(|a, b| b.packets.cmp(&a.packets).then(a.reason.cmp(b.reason)));
+        Report {
+            layout: LAYOUT,
+            refs,
+            packets: 0,
+            ports: Vec::new(),
+            drops: Vec::new(),
+            sids: Vec::new(),
+            events: Vec::new(),
+            broken: Vec::new(),
+            trace: None,
+        }
     }
 
     fn total(&self, of: impl Fn(&PortReport) -> u64) -> u64 {
@@ -163,6 +183,13 @@ impl fmt::Display for Report {
                 sids.row([sid, table, behavior, packets, bytes, errors]);
             }
             write!(f, "\n{sids}")?;
+        }
+        if !self.events.is_empty() {
+            let mut events = Columns::new(["port", "event", "count"]);
+            for EventReport { port, event, count } in &self.events {
+                events.row([port, event, count]);
+            }
+            write!(f, "\n{events}")?;
         }
         for BrokenReport { capture, packets, offset, why } in &self.broken {
             write!(f, "\n{capture}: {why} (at byte {offset}, after {})\n", counted(*packets, "packet"))?;
@@ -221,12 +248,12 @@ mod tests {
     fn sample() -> Report {
         let port = |port: &str, received, sent, delivered| PortReport { port: port.into(), received, sent, delivered };
         let traffic = |packets, bytes| Traffic { packets, bytes };
-        let mut report = Report {
+        Report {
             packets: 49,
             ports: vec![port("e0", traffic(49, 9184), traffic(2, 180), 3), port("e1", traffic(0, 0), traffic(40, 12_000), 0)],
             drops: vec![
-                DropReport { reason: "bad_srh", packets: 1, meaning: "The SRH is malformed." },
                 DropReport { reason: "no_route", packets: 3, meaning: "No route leads to the destination." },
+                DropReport { reason: "bad_srh", packets: 1, meaning: "The SRH is malformed." },
             ],
             sids: vec![SidReport {
                 sid: "fd00:5::1/128".into(),
@@ -236,11 +263,10 @@ mod tests {
                 bytes: 700,
                 errors: 1,
             }],
+            events: vec![EventReport { port: "e1".into(), event: "tx_failed", count: 2 }],
             broken: vec![BrokenReport { capture: "in.pcap".into(), packets: 1, offset: 99, why: "it breaks off".into() }],
             ..Report::new(Refs::Noref)
-        };
-        report.sort();
-        report
+        }
     }
 
     #[test]
@@ -260,6 +286,9 @@ bad_srh         1  The SRH is malformed.
 
 SID            table  behaviour  packets  bytes  errors
 fd00:5::1/128  main   End.DT46         7    700       1
+
+port  event      count
+e1    tx_failed      2
 
 in.pcap: it breaks off (at byte 99, after 1 packet)
 "
@@ -284,6 +313,7 @@ in.pcap: it breaks off (at byte 99, after 1 packet)
             "sids": [
                 {"sid": "fd00:5::1/128", "table": "main", "behavior": "End.DT46", "packets": 7, "bytes": 700, "errors": 1},
             ],
+            "events": [{"port": "e1", "event": "tx_failed", "count": 2}],
             "broken": [{"capture": "in.pcap", "packets": 1, "offset": 99, "why": "it breaks off"}],
         });
         assert_eq!(json, expected);

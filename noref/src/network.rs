@@ -1,0 +1,27 @@
+//! The network file, from the disk to tables.
+
+use std::fs;
+use std::path::Path;
+
+use control::{Configuration, PortDevice};
+
+use crate::failure::Failure;
+
+/// Reads the network file `net` for a router with these ports.
+///
+/// # Errors
+/// When the file can not be read or something in it is wrong.
+pub fn read(net: &Path, ports: &[PortDevice]) -> Result<Configuration, Failure> {
+    let name = net.display().to_string();
+    let text = read_text(net, &name)?;
+    control::network_file_on(&text, &name, ports).map_err(Failure::unusable)
+}
+
+fn read_text(net: &Path, name: &str) -> Result<String, Failure> {
+    let bytes = fs::read(net).map_err(|error| Failure::unusable(format!("{name}: {error}")))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let good = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
+        Failure::unusable(format!("{name}:{line}: the network file is to be text in UTF-8, and here it is not"))
+    })
+}

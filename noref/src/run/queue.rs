@@ -1,0 +1,68 @@
+//! A queue of a port, as the worker that owns it has it.
+
+use std::io;
+
+use plane::Worker;
+use port::{Port, Received, Time};
+
+use crate::stderr::say;
+
+pub struct Queue {
+    /// The port it belongs to, by its place among the ports.
+    pub place: usize,
+    name: String,
+    port: Box<dyn Port + Send>,
+    /// Something was handed to it since it was flushed.
+    unsent: bool,
+    /// The last error that was told, so that it is told once.
+    told: Option<i32>,
+}
+
+impl Queue {
+    pub fn new(place: usize, name: &str, port: Box<dyn Port + Send>) -> Queue {
+        Queue { place, name: name.to_owned(), port, unsent: false, told: None }
+    }
+
+    pub fn port(&self) -> &(dyn Port + Send) {
+        &*self.port
+    }
+
+    /// Appends up to `max` frames that came in.
+    pub fn receive(&mut self, worker: &mut Worker, batch: &mut Vec<Received>, max: usize) {
+        let outcome = self.port.rx(worker.pool(), batch, max).map(|_| ());
+        self.look(outcome);
+    }
+
+    /// Hands over a frame, to leave with the next flush.
+    pub fn send(&mut self, frame: &[u8], time: Time) {
+        self.port.tx(frame, time);
+        self.unsent = true;
+    }
+
+    pub fn flush(&mut self) {
+        if std::mem::take(&mut self.unsent) {
+            let outcome = self.port.flush();
+            self.look(outcome);
+        }
+    }
+
+    /// Whatever happened to packets here that its counters of packets do not say, by name.
+    pub fn events(&mut self) -> Vec<(&'static str, u64)> {
+        let counters = self.port.counters();
+        let mut events = vec![("rx_truncated", counters.rx_truncated), ("tx_failed", counters.tx_failed)];
+        events.extend(self.port.events());
+        events
+    }
+
+    /// Tells of an error, once. A device that went down may come up again, so it is no reason to end.
+    fn look(&mut self, outcome: io::Result<()>) {
+        match outcome {
+            Ok(()) => {}
+            Err(error) if self.told == error.raw_os_error() && self.told.is_some() => {}
+            Err(error) => {
+                say(format_args!("{}: {error}", self.name));
+                self.told = error.raw_os_error();
+            }
+        }
+    }
+}

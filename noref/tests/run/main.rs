@@ -1,0 +1,140 @@
+//! `noref run` between the stacks of two hosts: the kernel's, in namespaces of their own, so that nothing of it stays behind.
+
+mod echo;
+mod lab;
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use echo::ping;
+use lab::{Lab, Router};
+
+/// What noref is between the hosts: a router of both families, with a SID that takes the outer header off and one to pass through.
+const NETWORK: &str = "\
+sysctl -w net.ipv4.ip_forward=1
+sysctl -w net.ipv6.conf.all.forwarding=1
+sysctl -w net.ipv6.conf.all.seg6_enabled=1
+sysctl -w net.ipv6.conf.e0.seg6_enabled=1
+ip link set e0 up
+ip link set e1 up
+ip addr add 10.1.0.1/24 dev e0
+ip addr add 10.2.0.1/24 dev e1
+ip -6 addr add fd01::1/64 dev e0 nodad
+ip -6 addr add fd02::1/64 dev e1 nodad
+ip -6 route add fc00::d4 encap seg6local action End.DX4 nh4 10.2.0.2 count dev e1
+ip -6 route add fc00::e encap seg6local action End count dev e1
+ip -6 route add fc01::/32 via fd02::2 dev e1
+";
+
+/// Beyond what fits into buffers on the way, not a multiple of anything.
+const TRANSFER: usize = 10_000_019;
+
+#[test]
+fn hosts_on_both_sides_reach_each_other_with_af_packet() {
+    hosts_reach_each_other("af-packet");
+}
+
+#[test]
+fn hosts_on_both_sides_reach_each_other_with_af_xdp() {
+    hosts_reach_each_other("af-xdp");
+}
+
+fn hosts_reach_each_other(driver: &str) {
+    let Some(lab) = Lab::new() else { return };
+    let Some(router) = Router::start(&lab, NETWORK, &["--driver", driver, "--json"]) else { return };
+
+    for (what, to) in [
+        ("the router", "10.1.0.1"),
+        ("the router, IPv6", "fd01::1"),
+        ("the router's other side", "10.2.0.1"),
+        ("the other host", "10.2.0.2"),
+        ("the other host, IPv6", "fd02::2"),
+        ("the other host, by H.Encaps and End.DX4", "10.9.0.9"),
+        ("the other host, IPv6, by H.Encaps, End and End.DT6", "fd09::9"),
+    ] {
+        let to: IpAddr = to.parse().unwrap();
+        let answered = lab.left.inside(|| (0..5).filter(|&number| ping(to, number)).count());
+        assert_eq!(answered, 5, "{driver}: echo requests to {what} ({to}) that were answered");
+    }
+    for to in ["10.2.0.2", "fd02::2", "10.9.0.9"] {
+        let took = transfer(&lab, to.parse().unwrap());
+        println!("{driver}: {TRANSFER} bytes by TCP to {to} in {took:?}");
+    }
+
+    let output = router.stop();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a JSON document");
+    println!("{driver}: {report}");
+    let number = |at: &str| report.pointer(at).and_then(Value::as_u64).unwrap_or_else(|| panic!("{at} in {report}"));
+    let segments = 3 * TRANSFER as u64 / 1500;
+    assert!(number("/ports/0/received/packets") > segments && number("/ports/1/sent/packets") > segments);
+    assert!(number("/ports/0/delivered") >= 15, "echo requests, and ARP and neighbour discovery");
+    assert!(number("/sids/0/packets") >= 5 && number("/sids/1/packets") >= 5);
+    assert_eq!((number("/sids/0/errors"), number("/sids/1/errors")), (0, 0));
+}
+
+/// Sends bytes from the left host to the right one, looks whether they are the same there, and says how long it took.
+fn transfer(lab: &Lab, to: IpAddr) -> Duration {
+    let bytes: Vec<u8> = (0..TRANSFER).map(|n| (n % 251) as u8).collect();
+    let listener = lab.right.inside(|| TcpListener::bind((to, 0)).unwrap());
+    let address = listener.local_addr().unwrap();
+    let begin = Instant::now();
+    let received = std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| {
+            let mut received = Vec::new();
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            stream.read_to_end(&mut received).unwrap();
+            received
+        });
+        lab.left.inside(|| {
+            let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(10)).unwrap();
+            stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+            stream.write_all(&bytes).unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
+        });
+        receiver.join().unwrap()
+    });
+    assert!(received == bytes, "{} of {} bytes came to {to}, or others", received.len(), bytes.len());
+    begin.elapsed()
+}
+
+#[test]
+fn the_time_ends_it_with_a_report() {
+    let Some(lab) = Lab::new() else { return };
+    let Some(router) = Router::start(&lab, NETWORK, &["--seconds", "1"]) else { return };
+    let output = router.wait();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("port  received"), "{output:?}");
+}
+
+#[test]
+fn a_worker_that_never_sleeps_forwards_and_ends() {
+    let Some(lab) = Lab::new() else { return };
+    let Some(router) = Router::start(&lab, NETWORK, &["--busy-poll"]) else { return };
+    assert!(lab.left.inside(|| ping("10.2.0.2".parse().unwrap(), 1)));
+    assert_eq!(router.stop().status.code(), Some(0));
+}
+
+#[test]
+fn an_interface_that_a_driver_does_not_go_with_is_refused() {
+    let Some(lab) = Lab::new() else { return };
+    lab.router.ip("link set e0 mtu 9000");
+    let output = Router::command(&lab, NETWORK, &["--driver", "af-xdp", "--seconds", "1"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("e0") && message.contains("lower the device's MTU"), "{message}");
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_named() {
+    let output = Command::new(env!("CARGO_BIN_EXE_noref")).args(["run", "--port", "noref-none", "--net", "none.ip"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.starts_with("noref: device noref-none: No such device"), "{message}");
+    assert!(output.stdout.is_empty());
+}
