@@ -62,6 +62,48 @@ impl Ingress {
     }
 }
 
+/// What leaving by a route's only way takes, worked out once for packets that follow each other.
+struct Exit {
+    /// Address of the route: what it is known again by.
+    route: usize,
+    dev: IfIndex,
+    port: u32,
+    /// The biggest packet, bytes.
+    mtu: u32,
+    /// The neighbour and the port, as they stand in the Ethernet header.
+    macs: (Mac, Mac),
+}
+
+impl Exit {
+    /// The way out of no route.
+    const NONE: Exit = Exit { route: 0, dev: IfIndex(0), port: 0, mtu: 0, macs: (Mac([0; 6]), Mac([0; 6])) };
+
+    /// The way out of `dst` to a gateway whose address is known and need not be asked for again.
+    fn of(cx: &Context<'_, '_>, dst: &Dst, hop: &Nexthop) -> Option<Exit> {
+        let out = cx.links.get(hop.dev).filter(|link| link.up)?;
+        let LinkKind::Port(port) = out.kind else { return None };
+        let (state, mac) = hop.gateway.as_ref()?.load();
+        let mtu = if dst.mtu == 0 { out.mtu } else { dst.mtu.min(out.mtu) };
+        let fresh = state.is_valid() && state != NeighbourState::Stale;
+        fresh.then(|| Exit { route: std::ptr::from_ref(dst).addr(), dev: hop.dev, port: port as u32, mtu, macs: (mac, out.mac) })
+    }
+
+    /// Sends an IPv6 packet on by it. False, and nothing done, when that takes more.
+    #[inline]
+    fn forward6(&self, packet: &mut Packet) -> bool {
+        if packet.buf.len() > self.mtu as usize || packet.iif == self.dev || packet.buf.headroom() < eth::LEN {
+            return false;
+        }
+        let Some(header) = ipv6::Header::read_mut(&mut packet.buf) else { return false };
+        if header.hop_limit <= 1 || !is_plain6(header.src().key()) {
+            return false;
+        }
+        header.hop_limit -= 1;
+        put_header(packet, self.macs, EtherType::IPV6, (self.dev, self.port));
+        true
+    }
+}
+
 /// The packets under way of one family.
 struct Lane<A: Address> {
     asking: Vec<Asking>,
@@ -138,6 +180,7 @@ impl Fast {
     /// Takes all packets that entered to their end, or to where the general way takes over: then its verdict stands in `verdicts`.
     pub(crate) fn run<'g>(&mut self, cx: &Context<'_, 'g>, burst: &mut [Packet], verdicts: &mut [Verdict<'g>], ledger: &mut Ledger) {
         let network = &cx.tables.network;
+        let mut exit = Exit::NONE;
         while !(self.next.v6.asking.is_empty() && self.next.v4.asking.is_empty()) {
             std::mem::swap(&mut self.now, &mut self.next);
             let Fast { now, next } = self;
@@ -146,7 +189,7 @@ impl Fast {
             network.v6.lookup_batch(cx.guard, &now.v6.keys, cx.refs, &mut now.v6.routes);
             for (asking, key, route) in now.v6.answers() {
                 let place = asking.place as usize;
-                if let Err(verdict) = step6(cx, &mut burst[place], asking, key, route, next, ledger) {
+                if let Err(verdict) = step6(cx, &mut burst[place], asking, key, route, &mut exit, next, ledger) {
                     verdicts[place] = verdict;
                 }
             }
@@ -200,6 +243,7 @@ fn is_plain6(addr: u128) -> bool {
 }
 
 /// Does what the route found says: the packet is ready to leave, asks again in `next`, or has a verdict of the general way.
+#[expect(clippy::too_many_arguments, reason = "what was asked and answered, and where the packet may go from here")]
 #[inline]
 fn step6<'g>(
     cx: &Context<'_, 'g>,
@@ -207,12 +251,16 @@ fn step6<'g>(
     asking: Asking,
     key: u128,
     route: u32,
+    exit: &mut Exit,
     next: &mut Lanes,
     ledger: &mut Ledger,
 ) -> Result<(), Verdict<'g>> {
     let Some(dst) = cx.tables.network.v6.route(cx.guard, route, cx.refs) else {
         return Err(general6(cx, packet, asking, key, None, ledger));
     };
+    if std::ptr::from_ref(&*dst).addr() == exit.route && exit.forward6(packet) {
+        return Ok(());
+    }
     match only_way(&dst) {
         // The wish is looked at where it stands: to move it costs more than all that most behaviours do.
         Some(Nexthop { encap: Encap::Seg6Local(id), .. }) => match &seg6::behavior(cx, packet, *id, ledger) {
@@ -220,7 +268,10 @@ fn step6<'g>(
             Ok(wish) => again(cx, packet, asking.place, wish, next),
             Err(reason) => Err(Verdict::Drop(*reason)),
         },
-        Some(hop @ Nexthop { encap: Encap::None, .. }) if forward6(cx, packet, &dst, hop, key) => Ok(()),
+        Some(hop @ Nexthop { encap: Encap::None, .. }) if forward6(cx, packet, &dst, hop, key) => {
+            *exit = Exit::of(cx, &dst, hop).unwrap_or(Exit::NONE);
+            Ok(())
+        }
         Some(&Nexthop { encap: Encap::Seg6(id), dev, .. }) => headend(cx, packet, asking.place, id, Inner::V6, dev, next, ledger),
         _ => Err(general6(cx, packet, asking, key, Some(dst), ledger)),
     }
@@ -378,7 +429,7 @@ fn forward6(cx: &Context<'_, '_>, packet: &mut Packet, dst: &Dst, hop: &Nexthop,
     }
     let Some(mac) = neighbour(cx, hop, || Ipv6Addr::from_key(to).into()) else { return false };
     header.hop_limit -= 1;
-    put_header(packet, mac, out, EtherType::IPV6, port);
+    put_header(packet, (mac, out.mac), EtherType::IPV6, (out.index, port as u32));
     true
 }
 
@@ -396,7 +447,7 @@ fn forward4(cx: &Context<'_, '_>, packet: &mut Packet, dst: &Dst, hop: &Nexthop,
     }
     let Some(mac) = neighbour(cx, hop, || Ipv4Addr::from_key(to).into()) else { return false };
     header.decrement_ttl();
-    put_header(packet, mac, out, EtherType::IPV4, port);
+    put_header(packet, (mac, out.mac), EtherType::IPV4, (out.index, port as u32));
     true
 }
 
@@ -421,11 +472,11 @@ fn neighbour(cx: &Context<'_, '_>, hop: &Nexthop, to: impl FnOnce() -> IpAddr) -
 }
 
 #[inline]
-fn put_header(packet: &mut Packet, mac: Mac, out: &Link, ethertype: EtherType, port: usize) {
+fn put_header(packet: &mut Packet, (dst, src): (Mac, Mac), ethertype: EtherType, out: (IfIndex, u32)) {
     if packet.buf.prepend(eth::LEN)
         && let Some(header) = eth::Header::read_mut(&mut packet.buf)
     {
-        *header = eth::Header::new(mac, out.mac, ethertype);
-        packet.out = Some((out.index, port as u32));
+        *header = eth::Header::new(dst, src, ethertype);
+        packet.out = Some(out);
     }
 }

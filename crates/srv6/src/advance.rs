@@ -105,6 +105,25 @@ impl Srh {
     }
 }
 
+/// As [`to_next_segment`] for the commonest packet: an SRH without TLVs, so without HMAC, right behind the IPv6 header. None, and nothing done, for
+/// every other.
+#[inline(always)]
+fn to_next_segment_at_once(packet: &mut [u8], env: &Env<'_>) -> Option<()> {
+    let (outer, behind) = packet.split_first_chunk_mut::<{ ipv6::LEN }>()?;
+    let [_, hdr_ext_len, routing_type, segments_left, last_entry, ..] = *behind.first_chunk::<{ wire_srh::LEN }>()?;
+    let segments = (usize::from(last_entry) + 1) * 2;
+    let plain = outer[6] == proto::ROUTING && routing_type == wire_srh::TYPE && env.require_hmac <= 0;
+    if !plain || usize::from(hdr_ext_len) != segments || (segments + 1) * 8 > behind.len() || segments_left > last_entry {
+        return None;
+    }
+    let left = segments_left.checked_sub(1)?;
+    let at = wire_srh::LEN + usize::from(left) * 16;
+    let segment: [u8; 16] = behind.get(at..at + 16)?.try_into().ok()?;
+    *outer.last_chunk_mut()? = segment;
+    behind[3] = left;
+    Some(())
+}
+
 /// Finds the SRH with segments left and makes its next segment the destination: what End and its kin begin with. A first SRH without segments
 /// left is skipped, as in Linux.
 ///
@@ -112,6 +131,9 @@ impl Srh {
 /// No such SRH, a malformed one, or one whose HMAC does not satisfy.
 #[inline(always)]
 pub(crate) fn to_next_segment(packet: &mut [u8], env: &Env<'_>) -> Result<(), DropReason> {
+    if to_next_segment_at_once(packet, env).is_some() {
+        return Ok(());
+    }
     active(packet, env)?.advance(packet)
 }
 
