@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use control::Configuration;
-use route::{Action, Encap, Family, IfIndex, Prefix, RouteEntry, TableId};
+use route::{Action, Encap, Family, IfIndex, Prefix, RouteEntry, SidId, TableId};
 
 const PORTS: [&str; 4] = ["e0", "e1", "e2", "e3"];
 
@@ -154,4 +154,28 @@ fn broadcast_addresses_come_with_the_subnet() {
     assert_eq!(routes(&configuration, TableId::LOCAL, v4(5, 255, 255), 32).len(), 1);
     let link = configuration.editor.links().named("e1").unwrap();
     assert_eq!(link.addrs4.last().and_then(|address| address.broadcast), Some(v4(5, 255, 255)));
+}
+
+#[test]
+fn routes_of_one_policy_share_it_and_what_follows_from_it() {
+    let routes: String = (0..200).map(|n| format!("route add 10.9.{n}.0/24 encap seg6 mode encap segs fc00::1,fc00::2 dev e0\n")).collect();
+    let other = "route add 10.8.0.0/24 encap seg6 mode encap segs fc00::1 dev e0\n";
+    let configuration = configured(&format!("{routes}{other}"));
+    assert_eq!(configuration.tables.policies.len(), 2);
+    let encaps = configuration.editor.effects().flat_map(|effect| &effect.hops).filter(|hop| hop.encap != Encap::None);
+    assert_eq!(encaps.count(), 2);
+}
+
+#[test]
+fn what_no_route_names_any_more_is_gone() {
+    let configuration = configured(
+        "route add 10.9/24 encap seg6 mode encap segs fc00::1 dev e0\nroute replace 10.9/24 encap seg6 mode encap segs fc00::2 dev e0\n\
+         route add 10.8/24 encap seg6 mode encap segs fc00::3 dev e0\nroute del 10.8/24\n\
+         -6 route add fc00:1::1/128 encap seg6local action End dev e0\n-6 route replace fc00:1::1/128 encap seg6local action End dev e1\n\
+         -6 route add fc00:1::2/128 encap seg6local action End dev e0\n-6 route del fc00:1::2/128\n",
+    );
+    assert_eq!((configuration.tables.policies.len(), configuration.tables.sids.len(), configuration.sids.len()), (1, 1, 1));
+    let named =
+        |id: u32| configuration.editor.effects().flat_map(|effect| &effect.hops).any(|hop| hop.encap == Encap::Seg6Local(SidId(id)));
+    assert!(named(configuration.sids[0].id.0));
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rcu::{Domain, Rcu};
 
 use crate::rib::Rib;
-use crate::{Address, ConfigError, Fib, IfIndex, LinkKind, Links, Neighbours, Prefix, RouteEntry, Rule, Settings, TableId};
+use crate::{Address, ConfigError, Effect, Fib, IfIndex, LinkKind, Links, Neighbours, Prefix, RouteEntry, Rule, Settings, TableId};
 
 /// What workers read. Nothing in it is changed under them: a change publishes a new value.
 pub struct Network {
@@ -139,6 +139,11 @@ impl Editor {
     /// Every route of a table, in no order.
     pub fn routes<A: Family>(&self, table: TableId) -> impl Iterator<Item = (Prefix<A>, &RouteEntry)> {
         A::rib_ref(self).routes(table)
+    }
+
+    /// What the routes of all tables do, both families: what many do alike comes once for each family.
+    pub fn effects(&self) -> impl Iterator<Item = &Effect> {
+        self.rib4.effects().chain(self.rib6.effects())
     }
 
     /// The rules, in the order in which they are asked.

@@ -278,6 +278,12 @@ impl<A: Address> Rib<A> {
         table.into_iter().flat_map(|t| t.routes.iter().flat_map(|(prefix, slot)| slot.entries.iter().map(|entry| (*prefix, entry))))
     }
 
+    /// What the routes do, each effect once.
+    pub(crate) fn effects(&self) -> impl Iterator<Item = &Effect> {
+        // What no route has any more is known to nobody else.
+        self.effects.iter().filter(|effect| Arc::strong_count(effect) > 1).map(|effect| &**effect)
+    }
+
     /// Makes readers see everything changed since the last commit.
     pub(crate) fn commit(&mut self, fib: &Fib<A>, neighbours: &Neighbours) {
         let mut tables = std::mem::take(&mut self.tables);

@@ -193,7 +193,7 @@ pub(crate) fn required<T>(value: Option<T>, action: &'static str, attr: Attr) ->
 }
 
 /// Segments of a policy, and the key that signs them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SegmentList {
     /// The segments in the order of travel, the first visited first.
     pub segments: Vec<Ipv6Addr>,

@@ -1,6 +1,7 @@
 //! A seg6 route's policy: the segments a packet is sent along, and how they are put on.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::Ipv6Addr;
 
 use port::Buf;
@@ -10,7 +11,7 @@ use crate::headend::{Insert, Outer, encaps, l2encaps};
 use crate::{BuildError, Env, SegmentList};
 
 /// How segments are put on a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// H.Insert (draft-filsfils-spring-srv6-net-pgm-insertion): an SRH is inserted into an IPv6 packet.
     Inline,
@@ -154,9 +155,18 @@ impl Policy {
     }
 }
 
+/// Policies are equal that were built from the same: the headers follow from it.
 impl PartialEq for Policy {
     fn eq(&self, other: &Policy) -> bool {
         (self.mode, &self.segments, self.tunsrc) == (other.mode, &other.segments, other.tunsrc)
+    }
+}
+
+impl Eq for Policy {}
+
+impl Hash for Policy {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.mode, &self.segments, self.tunsrc).hash(state);
     }
 }
 

@@ -7,12 +7,13 @@ mod links;
 mod routes;
 mod rules;
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ::route::{ConfigError, Editor, IfIndex, Link, LinkChange, LinkKind, SidId, TableId};
+use ::route::{ConfigError, Editor, IfIndex, Link, LinkChange, LinkKind, PolicyId, SidId, TableId};
 use plane::Tables;
-use srv6::{HmacKeys, Sid};
+use srv6::{HmacKeys, Policy, Sid};
 
 use crate::address::Prefix;
 use crate::command::{self, Command};
@@ -98,6 +99,8 @@ struct Applier {
     editor: Editor,
     tables: Tables,
     sids: Vec<LocalSid>,
+    /// The policies in use: routes of the same policy share it, as they share all that follows from it.
+    policies: HashMap<Arc<Policy>, PolicyId>,
     hmac_keys: HmacKeys,
     warnings: Vec<Error>,
 }
@@ -113,7 +116,7 @@ impl Applier {
             }
         }
         let tables = Tables::new(editor.network().clone());
-        Applier { editor, tables, sids: Vec::new(), hmac_keys: HmacKeys::default(), warnings: Vec::new() }
+        Applier { editor, tables, sids: Vec::new(), policies: HashMap::new(), hmac_keys: HmacKeys::default(), warnings: Vec::new() }
     }
 
     fn apply(&mut self, command: &Command<'_>) -> Result<(), Error> {
@@ -129,6 +132,7 @@ impl Applier {
     }
 
     fn finish(mut self, name: &str, text: &str) -> Configuration {
+        self.forget_unnamed();
         self.tables.hmac_keys.publish(self.hmac_keys);
         self.editor.commit();
         Configuration {

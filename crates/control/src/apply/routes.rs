@@ -1,9 +1,11 @@
 //! Routes, and the SIDs and headends on them.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use ::route::{ConfigError, Encap as Effect, HopSpec, Kind, PolicyId, Put, RouteEntry, RouteSpec, SidId, TableId};
+use plane::Tables;
 use srv6::{Policy, Sid};
 
 use super::{Applier, LocalSid, Narrow, at, narrow};
@@ -106,7 +108,13 @@ impl Applier {
         let tunsrc = headend.tunsrc.map(|tunsrc| tunsrc.value);
         let policy = Policy::build(headend.mode.value, &headend.segments.value, tunsrc);
         let policy = policy.map_err(|error| Error::refused(headend.segments.span, error.to_string()))?;
-        Ok(PolicyId(self.tables.policies.insert(Arc::new(policy))))
+        if let Some(&known) = self.policies.get(&policy) {
+            return Ok(known);
+        }
+        let policy = Arc::new(policy);
+        let id = PolicyId(self.tables.policies.insert(policy.clone()));
+        self.policies.insert(policy, id);
+        Ok(id)
     }
 
     fn local_sid(&mut self, command: &RouteCommand<'_>, table: TableId, local: &Seg6Local<'_>) -> Result<SidId, Error> {
@@ -127,6 +135,18 @@ impl Applier {
         let id = SidId(self.tables.sids.insert(sid.clone()));
         self.sids.push(LocalSid { prefix: command.destination.value, table, id, sid });
         Ok(id)
+    }
+
+    /// Lets the SIDs and policies go that no route names: their routes were replaced or deleted, or went with a device.
+    pub(super) fn forget_unnamed(&mut self) {
+        let encaps = self.editor.effects().flat_map(|effect| &effect.hops).map(|hop| hop.encap);
+        let named: HashSet<Effect> = encaps.filter(|encap| *encap != Effect::None).collect();
+        let Tables { sids, policies, .. } = &self.tables;
+        let is_unnamed = |encap| !named.contains(&encap);
+        let gone = self.sids.extract_if(.., |sid| is_unnamed(Effect::Seg6Local(sid.id)));
+        gone.for_each(|sid| _ = sids.remove(sid.id.0));
+        let gone = self.policies.extract_if(|_, id| is_unnamed(Effect::Seg6(*id)));
+        gone.for_each(|(_, id)| _ = policies.remove(id.0));
     }
 }
 
