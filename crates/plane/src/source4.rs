@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use route::{DropReason, IfIndex, Kind};
+use route::{DropReason, IfIndex, Kind, RouteRefs};
 
 use crate::context::Context;
 use crate::packet::Packet;
@@ -29,7 +29,7 @@ pub(crate) fn check(cx: &Context<'_, '_>, packet: &Packet, src: Ipv4Addr, out: O
     if src.is_unspecified() {
         return Ok(false);
     }
-    let back = cx.tables.network.v4.lookup(cx.guard, &cx.flow(src, src, packet.dev, packet.iif), cx.refs);
+    let back = cx.tables.network.v4.lookup(cx.guard, &cx.flow(src, src, packet.dev, packet.iif), RouteRefs::Noref);
     match back.dst.kind {
         Kind::Unicast => {}
         Kind::Local if ingress.conf4.accept_local => {}

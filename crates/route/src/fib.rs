@@ -47,7 +47,7 @@ pub enum RouteRefs {
     /// Routes are borrowed.
     #[default]
     Noref,
-    /// A reference is taken for each hit and for each miss (on the shared null entry), as Linux without the patches does.
+    /// A reference is taken for each hit and for each miss in a table (on the shared null entry).
     Counted,
 }
 
@@ -246,18 +246,23 @@ impl<A: Address> Fib<A> {
 
     /// Looks up destinations that are not link-scoped, of packets in no VRF, while [`Fib::is_plain`] holds: all of them in the first table, then
     /// those without a route in the next, so that their cache misses overlap. Leaves the number of each one's route in `routes`, 0 for none, to be
-    /// asked of [`Fib::route`].
+    /// asked of [`Fib::route`]. Misses are counted, if references are, of those only that have a route in the end: [`Fib::lookup`] is asked for the
+    /// others and counts theirs.
     pub fn lookup_batch(&self, guard: &Guard<'_>, keys: &[A::Key], refs: RouteRefs, routes: &mut Vec<u32>) {
         routes.clear();
         routes.resize(keys.len(), 0);
+        let (mut asked, mut missed, mut left) = (0, 0, keys.len());
         for table in self.policy.load(guard).rules.iter().filter_map(|(_, table)| table.as_ref()) {
-            let misses = table.lpm.lookup_batch(guard, keys, routes);
-            if refs == RouteRefs::Counted {
-                (0..misses).for_each(|_| drop(self.null(guard, refs)));
-            }
-            if misses == 0 {
+            left = table.lpm.lookup_batch(guard, keys, routes);
+            asked += 1;
+            missed += left;
+            if left == 0 {
                 break;
             }
+        }
+        if refs == RouteRefs::Counted {
+            // Who has no route has missed in every table.
+            (0..missed - asked * left).for_each(|_| drop(self.null(guard, refs)));
         }
     }
 
