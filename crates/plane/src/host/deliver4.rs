@@ -49,7 +49,8 @@ impl Host {
     }
 
     fn fragment4(&mut self, cx: &Context<'_, '_>, mut packet: Packet, ledger: &mut Ledger) -> Option<Packet> {
-        let arrival = Arrival { vrf: cx.vrf(packet.dev).0.0, iif: packet.iif.0, now: packet.time.0, options: packet.options };
+        let arrival =
+            Arrival { vrf: cx.vrf(packet.dev).0.0, iif: packet.iif.0, number: packet.number, now: packet.time.0, options: packet.options };
         let Outcome { fate, lost, lost_reason } = self.fragments4.input(&packet.buf, arrival, &mut self.pool);
         self.fragments_lost(lost, lost_reason, ledger);
         match fate {

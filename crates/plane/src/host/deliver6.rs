@@ -193,7 +193,7 @@ impl Host {
     /// A fragment: goes on when it is whole or completes its datagram.
     fn fragment(&mut self, cx: &Context<'_, '_>, mut packet: Packet, cursor: &mut Cursor, ledger: &mut Ledger) -> Option<Packet> {
         let place = FragmentHeader { at: cursor.at, named_at: cursor.named_at, repeated: cursor.fragmented };
-        let arrival = Arrival { vrf: cx.vrf(packet.dev).0.0, iif: packet.iif.0, now: packet.time.0, options: None };
+        let arrival = Arrival { vrf: cx.vrf(packet.dev).0.0, iif: packet.iif.0, number: packet.number, now: packet.time.0, options: None };
         let Outcome { fate, lost, lost_reason } = self.fragments6.input(&packet.buf, place, arrival, &mut self.pool);
         self.fragments_lost(lost, lost_reason, ledger);
         cursor.fragmented = true;

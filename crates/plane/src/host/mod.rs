@@ -21,7 +21,7 @@ use route::{DropReason, IfIndex};
 use crate::context::Context;
 use crate::packet::{Packet, Version};
 use crate::rate::{Global, Peers};
-use crate::reassembly::{Reassembler4, Reassembler6};
+use crate::reassembly::{Expired, Reassembler4, Reassembler6};
 use crate::trace::Ledger;
 use crate::verdict::Verdict;
 use crate::{decide, forward4};
@@ -149,18 +149,18 @@ impl Host {
     }
 
     fn expire_fragments(&mut self, cx: &Context<'_, '_>, now: Time, ledger: &mut Ledger) {
-        while let Some(expired) = self.fragments4.expire(now.0, &mut self.pool) {
+        while let Some(mut expired) = self.fragments4.expire(now.0, &mut self.pool) {
             self.fragments_lost(expired.fragments, DropReason::FragmentTimeout, ledger);
-            let Some(first) = expired.first else { continue };
-            let mut packet = expired_packet(Version::V4, first, now, expired.iif, expired.vrf);
+            let Some(first) = expired.first.take() else { continue };
+            let mut packet = expired_packet(Version::V4, first, now, &expired);
             packet.options = expired.options;
             let error = crate::verdict::IcmpError::new(wire::icmp4::TIME_EXCEEDED, 1, 0);
             self.error4(cx, &packet, error, ledger);
         }
-        while let Some(expired) = self.fragments6.expire(now.0, &mut self.pool) {
+        while let Some(mut expired) = self.fragments6.expire(now.0, &mut self.pool) {
             self.fragments_lost(expired.fragments, DropReason::FragmentTimeout, ledger);
-            let Some(first) = expired.first else { continue };
-            let packet = expired_packet(Version::V6, first, now, expired.iif, expired.vrf);
+            let Some(first) = expired.first.take() else { continue };
+            let packet = expired_packet(Version::V6, first, now, &expired);
             let error = crate::verdict::IcmpError::new(wire::icmp6::TIME_EXCEEDED, wire::icmp6::time_exceeded::REASSEMBLY, 0);
             self.error6(cx, &packet, error, ledger);
         }
@@ -175,10 +175,10 @@ impl Host {
 }
 
 /// The first fragment of a datagram that was given up, as the packet that an error is about.
-fn expired_packet(version: Version, first: Buf, now: Time, iif: u32, vrf: u32) -> Packet {
-    let mut packet = Packet::new(version, first, now, 0, IfIndex(iif));
-    if vrf != 0 {
-        packet.dev = IfIndex(vrf);
+fn expired_packet(version: Version, first: Buf, now: Time, expired: &Expired) -> Packet {
+    let mut packet = Packet::new(version, first, now, expired.number, IfIndex(expired.iif));
+    if expired.vrf != 0 {
+        packet.dev = IfIndex(expired.vrf);
         packet.in_vrf = true;
     }
     packet

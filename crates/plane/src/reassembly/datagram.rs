@@ -27,6 +27,8 @@ pub(super) struct Fragment<'a> {
     pub ecn: u8,
     /// Interface it came in by.
     pub iif: u32,
+    /// Number of its frame.
+    pub number: u64,
     /// Offset of the byte in `header` that names the fragment header as next header (IPv6).
     pub named_at: usize,
     /// What was found in `header` (IPv4).
@@ -72,6 +74,8 @@ pub(super) struct Datagram {
     iif: u32,
     /// Options of the fragment with offset 0 (IPv4).
     pub options: Option<Options>,
+    /// Number of its frame.
+    pub number: u64,
     /// Number of the latest fragment among all of its source's (IPv4).
     pub ticket: u32,
 }
@@ -104,6 +108,7 @@ impl Datagram {
             self.header = Some(fragment.header.into());
             self.named_at = fragment.named_at;
             self.options = fragment.options;
+            self.number = fragment.number;
         }
         Ok(())
     }
@@ -207,7 +212,18 @@ mod tests {
 
     fn piece(offset: usize, len: usize, more: bool) -> Fragment<'static> {
         const BYTES: [u8; 256] = [7; 256];
-        Fragment { header: &[0; 20], payload: &BYTES[..len], offset, more, df: false, ecn: 0, iif: 3, named_at: 0, options: None }
+        Fragment {
+            header: &[0; 20],
+            payload: &BYTES[..len],
+            offset,
+            more,
+            df: false,
+            ecn: 0,
+            iif: 3,
+            number: 0,
+            named_at: 0,
+            options: None,
+        }
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct Arrival {
     pub vrf: u32,
     /// Number of the interface it came in by.
     pub iif: u32,
+    /// Number of its frame.
+    pub number: u64,
     /// Now, nanoseconds.
     pub now: u64,
     /// Its IPv4 options, if it has any: those of the first fragment are the whole's.
@@ -88,6 +90,8 @@ pub struct Expired {
     pub vrf: u32,
     /// Interface the latest came in by.
     pub iif: u32,
+    /// Number of the first fragment's frame; 0 if it did not come.
+    pub number: u64,
 }
 
 impl Outcome {
@@ -102,6 +106,7 @@ impl Outcome {
 
 impl Expired {
     fn new(vrf: u32, datagram: &Datagram, pool: &mut Pool) -> Expired {
-        Expired { first: datagram.first(pool), options: datagram.options, fragments: datagram.fragments(), vrf, iif: datagram.iif() }
+        let Datagram { options, number, .. } = *datagram;
+        Expired { first: datagram.first(pool), options, fragments: datagram.fragments(), vrf, iif: datagram.iif(), number }
     }
 }

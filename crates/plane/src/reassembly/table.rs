@@ -120,7 +120,7 @@ mod tests {
         let bytes = vec![7; len];
         table.offer(
             key,
-            &Fragment { header: &[0; 20], payload: &bytes, offset, more, df: false, ecn: 0, iif: 1, named_at: 0, options: None },
+            &Fragment { header: &[0; 20], payload: &bytes, offset, more, df: false, ecn: 0, iif: 1, number: 0, named_at: 0, options: None },
         )
     }
 
@@ -160,7 +160,7 @@ mod tests {
             for (now, (key, offset, len, more, expire)) in (0u64..).zip(steps) {
                 if table.find(key, now).is_some() {
                     let bytes = vec![7; len * 8];
-                    let fragment = Fragment { header: &[0; 20], payload: &bytes, offset: offset * 8, more, df: false, ecn: 0, iif: 1, named_at: 0, options: None };
+                    let fragment = Fragment { header: &[0; 20], payload: &bytes, offset: offset * 8, more, df: false, ecn: 0, iif: 1, number: 0, named_at: 0, options: None };
                     if let Offered::Complete(datagram) = table.offer(key, &fragment) {
                         prop_assert_eq!(datagram.join(&[], &mut port::Pool::default()).len(), datagram.len());
                     }

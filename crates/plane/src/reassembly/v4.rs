@@ -74,6 +74,7 @@ impl Reassembler4 {
             df: header.flags_offset() & ipv4::DF != 0,
             ecn: header.tos & 3,
             iif: arrival.iif,
+            number: arrival.number,
             named_at: 0,
             options: arrival.options,
         };
@@ -154,7 +155,7 @@ mod tests {
 
     const FROM: Ipv4Addr = Ipv4Addr::new(10, 81, 2, 33);
     const TO: Ipv4Addr = Ipv4Addr::new(172, 29, 7, 91);
-    const ARRIVAL: Arrival = Arrival { vrf: 0, iif: 2, now: 0, options: None };
+    const ARRIVAL: Arrival = Arrival { vrf: 0, iif: 2, number: 0, now: 0, options: None };
     const PAYLOAD: [u8; 64] = *b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-";
 
     fn input(fragments: &mut Reassembler4, packet: &[u8]) -> Outcome {
@@ -247,14 +248,14 @@ mod tests {
     fn after_thirty_seconds_the_first_fragment_is_given_back() {
         let mut fragments = Reassembler4::default();
         let (first, other) = (fragment(7, 0, 32), fragment(8, 32, 64));
-        input(&mut fragments, &first);
-        fragments.input(&fragment(7, 40, 48), Arrival { iif: 5, now: LIFETIME - 1, ..ARRIVAL }, &mut Pool::default());
+        fragments.input(&first, Arrival { number: 70, ..ARRIVAL }, &mut Pool::default());
+        fragments.input(&fragment(7, 40, 48), Arrival { iif: 5, number: 71, now: LIFETIME - 1, ..ARRIVAL }, &mut Pool::default());
         input(&mut fragments, &other);
         let mut pool = Pool::default();
         assert_eq!(fragments.next_deadline(), Some(LIFETIME));
         assert!(fragments.expire(LIFETIME - 1, &mut pool).is_none());
         let expired = fragments.expire(LIFETIME, &mut pool).unwrap();
-        assert_eq!((expired.first.as_deref(), expired.fragments, expired.iif), (Some(&first[..]), 2, 5));
+        assert_eq!((expired.first.as_deref(), expired.fragments, expired.iif, expired.number), (Some(&first[..]), 2, 5, 70));
         let expired = fragments.expire(LIFETIME, &mut pool).unwrap();
         assert_eq!((expired.first.as_deref(), expired.fragments), (None, 1));
         assert!(fragments.expire(u64::MAX, &mut pool).is_none());

@@ -78,6 +78,7 @@ impl Reassembler6 {
             df: false,
             ecn: header.traffic_class() & 3,
             iif: arrival.iif,
+            number: arrival.number,
             named_at: place.named_at,
             options: None,
         };
@@ -156,7 +157,7 @@ mod tests {
 
     const FROM: Ipv6Addr = Ipv6Addr::new(0xfd09, 1, 2, 3, 4, 5, 6, 9);
     const TO: Ipv6Addr = Ipv6Addr::new(0xfd00, 11, 12, 13, 14, 15, 16, 17);
-    const ARRIVAL: Arrival = Arrival { vrf: 0, iif: 2, now: 0, options: None };
+    const ARRIVAL: Arrival = Arrival { vrf: 0, iif: 2, number: 0, now: 0, options: None };
     const PAYLOAD: [u8; 64] = *b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-";
 
     /// Walks `packet` as the router does: hop-by-hop options, then fragment headers as long as the packet goes on behind them. The fate of the
