@@ -33,7 +33,7 @@ impl Host {
             if !sender.is_unspecified() {
                 self.learn(cx, key, message.sender_mac, Told::ToUs, cause, ledger);
             }
-            let Some(link) = cx.links.get(dev) else { return };
+            let Some(link) = cx.links.get(dev) else { return self.drop(packet, DropReason::PortDown, ledger) };
             let reply = arp::Packet::new(arp::REPLY, link.mac, target, message.sender_mac, sender);
             self.send_arp(cx, dev, message.sender_mac, &reply, cause, ledger);
             return self.delivered(packet, || format!("ARP request for {target} answered"), ledger);

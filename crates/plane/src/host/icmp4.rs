@@ -87,7 +87,9 @@ impl Host {
         if cx.settings.icmp4_echo_ignore_all {
             return self.drop(packet, DropReason::IcmpIgnored, ledger);
         }
-        let Some(at) = ipv4::Header::read(&packet.buf).map(ipv4::Header::header_len) else { return };
+        let Some(at) = ipv4::Header::read(&packet.buf).map(ipv4::Header::header_len) else {
+            return self.drop(packet, DropReason::HeaderTruncated, ledger);
+        };
         let end = packet.buf.len();
         let code = packet.buf.get(at + 1).copied().unwrap_or_default();
         self.reply4(cx, packet, group, [icmp4::ECHO_REPLY, code], end, &[], ledger);
@@ -95,7 +97,9 @@ impl Host {
 
     /// Answers a time stamp request that stands behind the IPv4 header: its originate time comes back with the time of receipt and of the answer.
     pub(super) fn timestamp4(&mut self, cx: &Context<'_, '_>, packet: Packet, group: bool, ledger: &mut Ledger) {
-        let Some(at) = ipv4::Header::read(&packet.buf).map(ipv4::Header::header_len) else { return };
+        let Some(at) = ipv4::Header::read(&packet.buf).map(ipv4::Header::header_len) else {
+            return self.drop(packet, DropReason::HeaderTruncated, ledger);
+        };
         let [a, b, c, d] = options4::milliseconds_of_day(packet.time).to_be_bytes();
         self.reply4(cx, packet, group, [icmp4::TIMESTAMP_REPLY, 0], at + icmp4::LEN + 4, &[a, b, c, d, a, b, c, d], ledger);
     }
@@ -103,7 +107,7 @@ impl Host {
     /// Answers a request with a message of this type and code: the request's bytes up to `end` behind type and checksum, then `tail`.
     #[expect(clippy::too_many_arguments, reason = "the parts of the message, and where to write it down")]
     fn reply4(&mut self, cx: &Context<'_, '_>, packet: Packet, group: bool, kind: [u8; 2], end: usize, tail: &[u8], ledger: &mut Ledger) {
-        let Some(header) = ipv4::Header::read(&packet.buf) else { return };
+        let Some(header) = ipv4::Header::read(&packet.buf) else { return self.drop(packet, DropReason::HeaderTruncated, ledger) };
         let (to, dst, tos, at) = (header.src(), header.dst(), header.tos, header.header_len());
         if group && cx.settings.icmp4_echo_ignore_broadcasts || to.is_unspecified() {
             return self.drop(packet, DropReason::IcmpIgnored, ledger);

@@ -56,7 +56,7 @@ impl Host {
 
     /// Answers an echo request that stands at `at`; `dst` is the local route that led here.
     pub(super) fn echo6(&mut self, cx: &Context<'_, '_>, packet: Packet, at: usize, dst: &DstRef<'_>, ledger: &mut Ledger) {
-        let Some(header) = ipv6::Header::read(&packet.buf) else { return };
+        let Some(header) = ipv6::Header::read(&packet.buf) else { return self.drop(packet, DropReason::HeaderTruncated, ledger) };
         let (to, addressed, class) = (header.src(), header.dst(), header.traffic_class());
         let code = packet.buf.get(at + 1).copied().unwrap_or_default();
         if cx.settings.icmp6_echo_ignore_all || to.is_multicast() || to.is_unspecified() {

@@ -130,7 +130,7 @@ impl Host {
         if self.resolver.waiting >= WAITING {
             return self.drop(packet, DropReason::NeighbourPending, ledger);
         }
-        let Some(entry) = self.resolver.entries.get_mut(&key) else { return };
+        let Some(entry) = self.resolver.entries.get_mut(&key) else { return self.drop(packet, DropReason::NeighbourPending, ledger) };
         ledger.step(&packet, "wait", || format!("for {addr} on {} to tell its address", cx.name(forward.dev)));
         let source = source_of(&packet);
         let cause = Cause::from(&packet);

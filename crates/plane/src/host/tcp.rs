@@ -31,7 +31,7 @@ mod flag {
 
 impl Host {
     pub(super) fn tcp4(&mut self, cx: &Context<'_, '_>, packet: Packet, ledger: &mut Ledger) {
-        let Some(ip) = ipv4::Header::read(&packet.buf) else { return };
+        let Some(ip) = ipv4::Header::read(&packet.buf) else { return self.drop(packet, DropReason::HeaderTruncated, ledger) };
         let (src, dst, tos) = (ip.src(), ip.dst(), ip.tos);
         let segment = packet.buf.get(ip.header_len()..).unwrap_or_default();
         let valid = Sum::pseudo4(src, dst, proto::TCP, segment.len()).bytes(segment).is_valid();
@@ -52,7 +52,7 @@ impl Host {
     }
 
     pub(super) fn tcp6(&mut self, cx: &Context<'_, '_>, packet: Packet, at: usize, dst: &DstRef<'_>, ledger: &mut Ledger) {
-        let Some(ip) = ipv6::Header::read(&packet.buf) else { return };
+        let Some(ip) = ipv6::Header::read(&packet.buf) else { return self.drop(packet, DropReason::HeaderTruncated, ledger) };
         let (to, from, class) = (ip.src(), ip.dst(), ip.traffic_class());
         let valid = super::deliver6::upper_is_valid(&packet.buf, at, proto::TCP);
         let segment = packet.buf.get(at..).unwrap_or_default();
