@@ -102,6 +102,17 @@ impl Resolver {
         queue
     }
 
+    /// A neighbour that nobody waits for: best a stale one that is not in use, for which no time is set; else the one that is due first, whose answer
+    /// is the oldest.
+    fn expendable(&self) -> Option<Key> {
+        if self.busy == self.entries.len() {
+            return None;
+        }
+        let stale = self.entries.iter().find(|(_, entry)| entry.due.is_none() && entry.queue.is_empty()).map(|(key, _)| *key);
+        let is_idle = |key: &Key| self.entries.get(key).is_some_and(|entry| entry.queue.is_empty());
+        stale.or_else(|| self.due.iter().map(|(_, key)| *key).find(is_idle))
+    }
+
     fn forget(&mut self, key: Key) -> VecDeque<Parked> {
         self.schedule(key, None);
         let queue = self.unpark(key);
@@ -149,11 +160,7 @@ impl Host {
 
     /// Makes room by letting a neighbour go that nobody waits for.
     fn evict(&mut self, cx: &Context<'_, '_>) -> bool {
-        if self.resolver.busy == self.resolver.entries.len() {
-            return false;
-        }
-        let idle = self.resolver.entries.iter().find(|(_, entry)| entry.queue.is_empty()).map(|(key, _)| *key);
-        let Some(key) = idle else { return false };
+        let Some(key) = self.resolver.expendable() else { return false };
         self.resolver.forget(key);
         cx.tables.network.neighbours.remove(key.0, key.1);
         true
@@ -267,5 +274,27 @@ fn source_of(packet: &Packet) -> Option<IpAddr> {
     match packet.version {
         Version::V4 => wire::ipv4::Header::read(&packet.buf).map(|header| header.src().into()),
         Version::V6 => wire::ipv6::Header::read(&packet.buf).map(|header| header.src().into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_made_by_the_stale_and_then_by_the_one_with_the_oldest_answer() {
+        let key = |n: u8| (IfIndex(2), IpAddr::from([10, 1, 2, n]));
+        let mut resolver = Resolver::default();
+        for n in 0..200 {
+            resolver.entries.insert(key(n), Entry::default());
+            if n != 77 {
+                resolver.schedule(key(n), Some(Time(1000 - u64::from(n))));
+            }
+        }
+        assert_eq!(resolver.expendable(), Some(key(77)));
+        resolver.forget(key(77));
+        assert_eq!(resolver.expendable(), Some(key(199)));
+        resolver.busy = resolver.entries.len();
+        assert_eq!(resolver.expendable(), None, "packets wait for all of them");
     }
 }
