@@ -73,10 +73,10 @@ impl<'a, 'g> Context<'a, 'g> {
     }
 
     /// True when `addr` is an address of the router in the VRF of `near`; one that means something on a link only, on `near` itself.
-    pub(crate) fn is_own(&self, addr: IpAddr, near: IfIndex) -> bool {
+    pub(crate) fn is_own6(&self, addr: Ipv6Addr, near: IfIndex) -> bool {
         let vrf = self.vrf(near).0;
-        let one_link = matches!(addr, IpAddr::V6(addr) if addr.is_link_scoped());
-        self.links.iter().any(|link| link.has_addr(addr) && if one_link { link.index == near } else { self.vrf(link.index).0 == vrf })
+        let one_link = addr.is_link_scoped();
+        self.links.with_addr6(addr).any(|dev| if one_link { dev == near } else { self.vrf(dev).0 == vrf })
     }
 
     /// The IPv4 address from which `to` is answered in the VRF of `near` (Linux `fib_compute_spec_dst`): that of the route back, else one of `near`.

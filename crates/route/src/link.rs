@@ -186,6 +186,8 @@ pub struct Links {
     ports: Vec<IfIndex>,
     /// IPv4 addresses of all interfaces, sorted.
     own4: Vec<Ipv4Addr>,
+    /// IPv6 addresses of all interfaces, each with its interface, sorted.
+    own6: Vec<(Ipv6Addr, IfIndex)>,
 }
 
 impl Links {
@@ -217,8 +219,16 @@ impl Links {
         self.own4.binary_search(&addr).is_ok()
     }
 
-    /// Puts down whose addresses there are, for [`Links::is_own4`].
+    /// The interfaces that have the address.
+    pub fn with_addr6(&self, addr: Ipv6Addr) -> impl Iterator<Item = IfIndex> {
+        let first = self.own6.partition_point(|(own, _)| *own < addr);
+        self.own6.iter().skip(first).take_while(move |(own, _)| *own == addr).map(|(_, index)| *index)
+    }
+
+    /// Puts down whose addresses there are, for [`Links::is_own4`] and [`Links::with_addr6`].
     pub(crate) fn index_addresses(&mut self) {
+        self.own6 = self.iter().flat_map(|link| link.addrs6.iter().map(|address| (address.addr, link.index))).collect();
+        self.own6.sort_unstable();
         self.own4 = self.iter().flat_map(|link| link.addrs4.iter().map(|address| address.addr)).collect();
         self.own4.sort_unstable();
     }
@@ -269,5 +279,30 @@ impl Links {
     /// The VRF device of a table.
     pub fn vrf_with_table(&self, table: TableId) -> Option<&Link> {
         self.iter().find(|link| link.kind == LinkKind::Vrf(table))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use crate::{AddrSpec, Editor, IfIndex, LinkChange};
+
+    #[test]
+    fn an_ipv6_address_is_found_on_each_interface_that_has_it() {
+        let mut editor = Editor::new();
+        let ports = ["e0", "e1", "e2"].map(|name| editor.port_add(name, 0).unwrap());
+        let (shared, single): (IpAddr, IpAddr) = ("fe80::a1b2:c3d4".parse().unwrap(), "fd00:1:2:3:4:5:6:7".parse().unwrap());
+        for port in ports {
+            editor.link_set(port, LinkChange { up: Some(true), ..LinkChange::default() }).unwrap();
+        }
+        for (port, addr) in [(ports[0], shared), (ports[2], shared), (ports[1], single)] {
+            editor.addr_add(port, addr, AddrSpec { len: 64, ..AddrSpec::default() }).unwrap();
+        }
+        editor.commit();
+        let with = |addr: &str| editor.links().with_addr6(addr.parse().unwrap()).collect::<Vec<IfIndex>>();
+        assert_eq!(with("fe80::a1b2:c3d4"), [ports[0], ports[2]]);
+        assert_eq!(with("fd00:1:2:3:4:5:6:7"), [ports[1]]);
+        assert_eq!(with("fd00:1:2:3:4:5:6:8"), []);
     }
 }

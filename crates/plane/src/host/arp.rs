@@ -40,7 +40,7 @@ impl Host {
         }
         let answer = operation == arp::REPLY && packet.addressed == Addressed::Host;
         let told = if answer { Told::InAnswer } else { Told::InPassing };
-        if operation == arp::REQUEST && !cx.links.iter().any(|link| link.has_addr(target.into())) {
+        if operation == arp::REQUEST && !cx.links.is_own4(target) {
             // Somebody else is meant; what it tells about the sender updates a known neighbour only.
             self.learn(cx, key, message.sender_mac, Told::InPassing, cause, ledger);
             return self.drop(packet, DropReason::BadArp, ledger);
@@ -62,7 +62,7 @@ impl Host {
         ledger: &mut Ledger,
     ) {
         let Some(link) = cx.links.get(dev) else { return };
-        let own = source.filter(|source| cx.links.iter().any(|link| link.has_addr(IpAddr::V4(*source))));
+        let own = source.filter(|source| cx.links.is_own4(*source));
         let Some(sender) = own.or_else(|| cx.links.source4(dev, target)) else { return };
         let request = arp::Packet::new(arp::REQUEST, link.mac, sender, Mac::default(), target);
         self.send_arp(cx, dev, known.unwrap_or(Mac::BROADCAST), &request, cause, ledger);

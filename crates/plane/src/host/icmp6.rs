@@ -28,18 +28,19 @@ impl Host {
             return ledger.step(packet, "icmp", || format!("no ICMPv6 error: {why}"));
         }
         let near = if to.is_unicast_link_local() { packet.iif } else { packet.dev };
-        let own = !dst.is_multicast() && (cx.is_own(IpAddr::V6(dst), packet.dev) || cx.is_anycast(dst, packet.dev));
         let Some(way) = self.way6(cx, to, Ipv6Addr::UNSPECIFIED, near) else {
             return ledger.step(packet, "icmp", || format!("no ICMPv6 error: no route back to {to}"));
         };
-        let source = if own { Some(dst) } else { preferred(&way).or_else(|| cx.links.source6(packet.iif, to)) };
-        let Some(source) = source.or_else(|| cx.links.source6(way.dev, to)) else {
-            return ledger.step(packet, "icmp", || "no ICMPv6 error: no address to send it from".into());
-        };
+        // As in Linux the limit comes before the source is chosen: under a flood that work is not done.
         if !way.is_local() && !self.allow6(cx, error.kind, to, packet) {
             ledger.counters.drop(DropReason::RateLimited);
             return ledger.step(packet, "icmp", || "no ICMPv6 error: rate limit".into());
         }
+        let own = !dst.is_multicast() && (cx.is_own6(dst, packet.dev) || cx.is_anycast(dst, packet.dev));
+        let source = if own { Some(dst) } else { preferred(&way).or_else(|| cx.links.source6(packet.iif, to)) };
+        let Some(source) = source.or_else(|| cx.links.source6(way.dev, to)) else {
+            return ledger.step(packet, "icmp", || "no ICMPv6 error: no address to send it from".into());
+        };
         ledger.step(packet, "icmp", || format!("{} from {source} to {to}", crate::describe::error6(error.kind, error.code)));
         let quote = packet.buf.len().min(QUOTE);
         let mut message = icmp6_packet(self, source, to, quote);

@@ -1,7 +1,5 @@
 //! TCP to the router's addresses: nobody listens here, so a segment is answered by a reset (RFC 9293 §3.10.7.1).
 
-use std::net::IpAddr;
-
 use route::{DropReason, DstRef};
 use wire::checksum::Sum;
 use wire::{ipv4, ipv6, proto};
@@ -57,7 +55,7 @@ impl Host {
         let valid = super::deliver6::upper_is_valid(&packet.buf, at, proto::TCP);
         let segment = packet.buf.get(at..).unwrap_or_default();
         let single = packet.addressed == Addressed::Host && !from.is_multicast() && !to.is_unspecified() && !to.is_multicast();
-        let Some(mut reset) = reset(segment).filter(|_| valid && single && cx.is_own(IpAddr::V6(from), packet.dev)) else {
+        let Some(mut reset) = reset(segment).filter(|_| valid && single && cx.is_own6(from, packet.dev)) else {
             return self.drop(packet, if valid { DropReason::NoListener } else { DropReason::BadUpperChecksum }, ledger);
         };
         let sum = Sum::pseudo6(from, to, proto::TCP, HEADER).bytes(&reset).finish();
