@@ -113,7 +113,7 @@ impl Editor {
                 link.master = master;
                 link.vrf_table = table;
             }
-            self.neighbours_flush(index);
+            self.neighbours_flush(index, |_| true);
         }
         let Some(link) = self.links.get_mut(index) else { return Ok(()) };
         link.mac = change.mac.unwrap_or(link.mac);
@@ -154,11 +154,12 @@ impl Editor {
         self.link_routes_flush(index);
     }
 
-    /// IPv6 addresses go, and with them every IPv6 route through the interface.
+    /// IPv6 addresses go, and with them every IPv6 route through the interface and every IPv6 neighbour on it.
     fn link_ipv6_off(&mut self, index: IfIndex) {
         let Some(link) = self.links.get_mut(index) else { return };
         link.addrs6.clear();
         self.rib6.flush(|entry| entry.effect.hops.iter().any(|hop| hop.dev == index));
+        self.neighbours_flush(index, IpAddr::is_ipv6);
     }
 
     fn link_routes_flush(&mut self, index: IfIndex) {
@@ -166,8 +167,8 @@ impl Editor {
         self.rib6.flush(|entry| entry.effect.hops.iter().any(|hop| hop.dev == index));
     }
 
-    fn neighbours_flush(&mut self, index: IfIndex) {
-        for neighbour in self.network().neighbours.list().iter().filter(|n| n.dev() == index) {
+    fn neighbours_flush(&mut self, index: IfIndex, which: impl Fn(&IpAddr) -> bool) {
+        for neighbour in self.network().neighbours.list().iter().filter(|n| n.dev() == index && which(&n.addr())) {
             self.network().neighbours.remove(index, neighbour.addr());
         }
     }

@@ -62,7 +62,10 @@ fn links(editor: &Editor, lines: &mut BTreeSet<String>) {
         let master = link.master.map(|master| name(editor, master));
         lines.insert(format!("link {} {kind} {} mtu {} up {} master {master:?}", link.name, link.mac, link.mtu, link.up));
         lines.insert(format!("conf4 {} {:?}", link.name, link.conf4));
-        lines.insert(format!("conf6 {} {:?}", link.name, link.conf6));
+        // Without IPv6 the kernel has no such settings.
+        if link.has_ipv6() {
+            lines.insert(format!("conf6 {} {:?}", link.name, link.conf6));
+        }
         for address in &link.addrs4 {
             lines.insert(format!("addr {} dev {} secondary {}", address.addr, link.name, address.secondary));
         }
