@@ -7,7 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use port::Buf;
-use route::{Address, Answer, Dst, DstRef, Encap, IfIndex, Kind, Link, LinkKind, NeighbourState, Nexthop, PolicyId};
+use route::{Address, Answer, Dst, DstRef, Encap, IfIndex, Kind, LinkKind, NeighbourState, Nexthop, PolicyId};
 use srv6::{Inner, Lookup4, Lookup6, Next};
 use wire::checksum::Sum;
 use wire::{EtherType, Mac, eth, ipv4, ipv6, proto};
@@ -62,9 +62,9 @@ impl Ingress {
     }
 }
 
-/// What leaving by a route's only way takes, worked out once for packets that follow each other.
+/// What leaving by a route's only way takes, worked out once for packets that follow each other to one gateway.
 struct Exit {
-    /// Address of the route: what it is known again by.
+    /// Address of the route, what it is known again by; 0 when the neighbour is each packet's own destination.
     route: usize,
     dev: IfIndex,
     port: u32,
@@ -78,20 +78,28 @@ impl Exit {
     /// The way out of no route.
     const NONE: Exit = Exit { route: 0, dev: IfIndex(0), port: 0, mtu: 0, macs: (Mac([0; 6]), Mac([0; 6])) };
 
-    /// The way out of `dst` to a gateway whose address is known and need not be asked for again.
-    fn of(cx: &Context<'_, '_>, dst: &Dst, hop: &Nexthop) -> Option<Exit> {
+    /// The way out of `dst` by `hop`, to `to` if that has no gateway, when the neighbour's address is known and need not be asked for again.
+    #[inline]
+    fn of(cx: &Context<'_, '_>, dst: &Dst, hop: &Nexthop, to: impl FnOnce() -> IpAddr) -> Option<Exit> {
         let out = cx.links.get(hop.dev).filter(|link| link.up)?;
         let LinkKind::Port(port) = out.kind else { return None };
-        let (state, mac) = hop.gateway.as_ref()?.load();
         let mtu = if dst.mtu == 0 { out.mtu } else { dst.mtu.min(out.mtu) };
-        let fresh = state.is_valid() && state != NeighbourState::Stale;
-        fresh.then(|| Exit { route: std::ptr::from_ref(dst).addr(), dev: hop.dev, port: port as u32, mtu, macs: (mac, out.mac) })
+        let mac = neighbour(cx, hop, to)?;
+        let route = if hop.gateway.is_some() { std::ptr::from_ref(dst).addr() } else { 0 };
+        Some(Exit { route, dev: hop.dev, port: port as u32, mtu, macs: (mac, out.mac) })
     }
 
-    /// Sends an IPv6 packet on by it. False, and nothing done, when that takes more.
+    /// True when the packet fits, there is room for its header, and it leaves by another port than it came in by.
+    #[inline]
+    fn takes(&self, packet: &Packet) -> bool {
+        packet.buf.len() <= self.mtu as usize && packet.iif != self.dev && packet.buf.headroom() >= eth::LEN
+    }
+
+    /// Sends an IPv6 packet on as `forward6` decides and `host::output` does, in the case without an error or a redirect. False, and nothing done,
+    /// in the others.
     #[inline]
     fn forward6(&self, packet: &mut Packet) -> bool {
-        if packet.buf.len() > self.mtu as usize || packet.iif == self.dev || packet.buf.headroom() < eth::LEN {
+        if !self.takes(packet) {
             return false;
         }
         let Some(header) = ipv6::Header::read_mut(&mut packet.buf) else { return false };
@@ -99,8 +107,33 @@ impl Exit {
             return false;
         }
         header.hop_limit -= 1;
-        put_header(packet, self.macs, EtherType::IPV6, (self.dev, self.port));
+        self.put_header(packet, EtherType::IPV6);
         true
+    }
+
+    /// As [`Exit::forward6`] for IPv4.
+    #[inline]
+    fn forward4(&self, packet: &mut Packet) -> bool {
+        if !self.takes(packet) {
+            return false;
+        }
+        let Some(header) = ipv4::Header::read_mut(&mut packet.buf) else { return false };
+        if header.ttl <= 1 {
+            return false;
+        }
+        header.decrement_ttl();
+        self.put_header(packet, EtherType::IPV4);
+        true
+    }
+
+    #[inline]
+    fn put_header(&self, packet: &mut Packet, ethertype: EtherType) {
+        if packet.buf.prepend(eth::LEN)
+            && let Some(header) = eth::Header::read_mut(&mut packet.buf)
+        {
+            *header = eth::Header::new(self.macs.0, self.macs.1, ethertype);
+            packet.out = Some((self.dev, self.port));
+        }
     }
 }
 
@@ -268,10 +301,7 @@ fn step6<'g>(
             Ok(wish) => again(cx, packet, asking.place, wish, next),
             Err(reason) => Err(Verdict::Drop(*reason)),
         },
-        Some(hop @ Nexthop { encap: Encap::None, .. }) if forward6(cx, packet, &dst, hop, key) => {
-            *exit = Exit::of(cx, &dst, hop).unwrap_or(Exit::NONE);
-            Ok(())
-        }
+        Some(hop @ Nexthop { encap: Encap::None, .. }) if leave6(cx, packet, &dst, hop, key, exit) => Ok(()),
         Some(&Nexthop { encap: Encap::Seg6(id), dev, .. }) => headend(cx, packet, asking.place, id, Inner::V6, dev, next, ledger),
         _ => Err(general6(cx, packet, asking, key, Some(dst), ledger)),
     }
@@ -296,7 +326,7 @@ fn step4<'g>(
         cx.links.get(packet.dev).is_some_and(|link| link.conf4.forwarding) && source4::is_plain(cx, packet, src, hop.dev)
     });
     match way {
-        Some(hop @ Nexthop { encap: Encap::None, .. }) if forward4(cx, packet, &dst, hop, key) => Ok(()),
+        Some(hop @ Nexthop { encap: Encap::None, .. }) if leave4(cx, packet, &dst, hop, key) => Ok(()),
         Some(&Nexthop { encap: Encap::Seg6(id), dev, .. }) => headend(cx, packet, asking.place, id, Inner::V4, dev, next, ledger),
         _ => Err(general4(cx, packet, asking, key, Some(dst), ledger)),
     }
@@ -414,51 +444,21 @@ fn plain4(packet: &[u8], nexthop: Option<Ipv4Addr>) -> Option<u32> {
     (check_addresses(header.src(), dst) == Ok(Addresses::Route)).then_some(dst.key())
 }
 
-/// Sends the packet on as `forward6` decides and `host::output` does, in the case without an error, a redirect or a neighbour to be asked. False, and
-/// nothing done, in the others.
+/// Sends an IPv6 packet on by a route's only way, and keeps what that took in `exit` for those that follow. False, and nothing done to the packet, when
+/// it takes the general way.
 #[inline]
-fn forward6(cx: &Context<'_, '_>, packet: &mut Packet, dst: &Dst, hop: &Nexthop, to: u128) -> bool {
-    let Some((out, port)) = way_out(cx, packet, hop) else { return false };
-    let mtu = if dst.mtu == 0 { out.mtu } else { dst.mtu.min(out.mtu) };
-    if packet.buf.len() > mtu as usize || !cx.settings.all6.forwarding {
+fn leave6(cx: &Context<'_, '_>, packet: &mut Packet, dst: &Dst, hop: &Nexthop, to: u128, exit: &mut Exit) -> bool {
+    if !cx.settings.all6.forwarding {
         return false;
     }
-    let Some(header) = ipv6::Header::read_mut(&mut packet.buf) else { return false };
-    if header.hop_limit <= 1 || !is_plain6(header.src().key()) {
-        return false;
-    }
-    let Some(mac) = neighbour(cx, hop, || Ipv6Addr::from_key(to).into()) else { return false };
-    header.hop_limit -= 1;
-    put_header(packet, (mac, out.mac), EtherType::IPV6, (out.index, port as u32));
-    true
+    *exit = Exit::of(cx, dst, hop, || Ipv6Addr::from_key(to).into()).unwrap_or(Exit::NONE);
+    exit.forward6(packet)
 }
 
-/// As [`forward6`] for IPv4.
+/// As [`leave6`] for IPv4, whose ways out are not kept.
 #[inline]
-fn forward4(cx: &Context<'_, '_>, packet: &mut Packet, dst: &Dst, hop: &Nexthop, to: u32) -> bool {
-    let Some((out, port)) = way_out(cx, packet, hop) else { return false };
-    let mtu = if dst.mtu == 0 { out.mtu } else { dst.mtu };
-    if packet.buf.len() > mtu.min(65535) as usize {
-        return false;
-    }
-    let Some(header) = ipv4::Header::read_mut(&mut packet.buf) else { return false };
-    if header.ttl <= 1 {
-        return false;
-    }
-    let Some(mac) = neighbour(cx, hop, || Ipv4Addr::from_key(to).into()) else { return false };
-    header.decrement_ttl();
-    put_header(packet, (mac, out.mac), EtherType::IPV4, (out.index, port as u32));
-    true
-}
-
-/// The port out, if it is another than the one in and there is room for its header.
-#[inline]
-fn way_out<'g>(cx: &Context<'_, 'g>, packet: &Packet, hop: &Nexthop) -> Option<(&'g Link, usize)> {
-    let out = cx.links.get(hop.dev)?;
-    match out.kind {
-        LinkKind::Port(port) if out.up && hop.dev != packet.iif && packet.buf.headroom() >= eth::LEN => Some((out, port)),
-        _ => None,
-    }
+fn leave4(cx: &Context<'_, '_>, packet: &mut Packet, dst: &Dst, hop: &Nexthop, to: u32) -> bool {
+    Exit::of(cx, dst, hop, || Ipv4Addr::from_key(to).into()).is_some_and(|exit| exit.forward4(packet))
 }
 
 /// The neighbour's Ethernet address, if it is known and need not be asked for again.
@@ -469,14 +469,4 @@ fn neighbour(cx: &Context<'_, '_>, hop: &Nexthop, to: impl FnOnce() -> IpAddr) -
         None => cx.tables.network.neighbours.find(cx.guard, hop.dev, to())?.load(),
     };
     (state.is_valid() && state != NeighbourState::Stale).then_some(mac)
-}
-
-#[inline]
-fn put_header(packet: &mut Packet, (dst, src): (Mac, Mac), ethertype: EtherType, out: (IfIndex, u32)) {
-    if packet.buf.prepend(eth::LEN)
-        && let Some(header) = eth::Header::read_mut(&mut packet.buf)
-    {
-        *header = eth::Header::new(dst, src, ethertype);
-        packet.out = Some(out);
-    }
 }
