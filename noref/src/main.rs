@@ -1,6 +1,7 @@
 //! noref: the program.
 #![forbid(unsafe_code)]
 
+mod api;
 mod args;
 mod failure;
 mod network;
@@ -9,6 +10,7 @@ mod report;
 mod run;
 mod stderr;
 mod stdout;
+mod trace;
 
 use std::process::ExitCode;
 
