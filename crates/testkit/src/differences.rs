@@ -103,6 +103,11 @@ impl Differences {
         judgement
     }
 
+    /// The numbers of a case's frames that are listed.
+    pub fn frames(&self, case: &str) -> BTreeSet<u64> {
+        self.rows(case).flat_map(|(_, frames)| frames).copied().collect()
+    }
+
     /// The rows that name frames of a case, with these frames.
     fn rows<'a>(&'a self, case: &'a str) -> impl Iterator<Item = (&'a Listed, &'a BTreeSet<u64>)> {
         self.listed.iter().filter_map(move |row| row.frames.get(case).map(|frames| (row, frames)))

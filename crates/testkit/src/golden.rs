@@ -86,6 +86,11 @@ impl Case {
         all
     }
 
+    /// How many packets Linux put out, by the number of the frame that caused them.
+    pub fn expected(&self) -> BTreeMap<u64, usize> {
+        answers(port_files(&self.dir, "out-"), Mask::of_group(self.group())).into_iter().map(|(number, out)| (number, out.len())).collect()
+    }
+
     /// Compares what a router wrote to `tx`, one capture a port, with what Linux did.
     pub fn compare(&self, tx: &Path) -> Comparison {
         let mask = Mask::of_group(self.group());

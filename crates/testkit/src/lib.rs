@@ -14,6 +14,8 @@ pub mod kernel;
 pub mod l3vpn;
 pub mod mask;
 pub mod mutate;
+#[cfg(target_os = "linux")]
+pub mod namespace;
 pub mod network;
 pub mod replay;
 pub mod rng;

@@ -1,0 +1,8 @@
+//! `noref run` on devices of the running kernel: as Linux answers, under load, and while things around it change.
+//!
+//! Needs root, iproute2, ethtool, and a kernel with veth, AF_XDP and SRv6. Where they are not there each test says so and is skipped; with `CI` set
+//! it fails.
+
+mod golden;
+mod lab;
+mod router;

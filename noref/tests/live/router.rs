@@ -1,0 +1,99 @@
+//! `noref run` as a process in a namespace.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use testkit::namespace::Namespace;
+use testkit::replay::Scratch;
+
+/// How long it may take to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What it says once it forwards.
+const RUNNING: &str = "noref: running: ";
+/// What the kernel says where a test cannot be run at all.
+const NOT_HERE: &[&str] = &["Operation not permitted", "Permission denied", "not supported", "not implemented"];
+
+/// A running router; killed with this value.
+pub struct Router {
+    child: Child,
+    /// What it said until it ran.
+    said: String,
+    _scratch: Scratch,
+}
+
+/// Why there is none.
+#[derive(Debug)]
+pub enum Failed {
+    /// The kernel lets us not.
+    NotHere(String),
+    /// It refused, and said this.
+    Refused(String),
+}
+
+impl Router {
+    /// Starts it standalone, with the text of a network file.
+    pub fn standalone(namespace: &Namespace, ports: &[&str], network: &str, arguments: &[&str]) -> Result<Router, Failed> {
+        let scratch = Scratch::new();
+        let net = scratch.path().join("network.ip");
+        fs::write(&net, network).expect("a temporary file can be written");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_noref"));
+        command.arg("run").args(ports.iter().flat_map(|port| ["--port", port])).arg("--net").arg(net).args(arguments);
+        Router::spawn(namespace, command, scratch)
+    }
+
+    fn spawn(namespace: &Namespace, mut command: Command, scratch: Scratch) -> Result<Router, Failed> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = namespace.inside(|| command.spawn()).expect("the program is built");
+        let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut router = Router { child, said: String::new(), _scratch: scratch };
+        let mut line = String::new();
+        while stderr.read_line(&mut line).is_ok_and(|len| len > 0) {
+            router.said.push_str(&line);
+            if line.starts_with(RUNNING) {
+                router.child.stderr = Some(stderr.into_inner());
+                return Ok(router);
+            }
+            line.clear();
+        }
+        let said = std::mem::take(&mut router.said);
+        Err(if NOT_HERE.iter().any(|why| said.contains(why)) { Failed::NotHere(said) } else { Failed::Refused(said) })
+    }
+
+    /// Sends it a signal by name: `TERM`, `STOP`.
+    pub fn signal(&self, name: &str) {
+        let told = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status();
+        assert!(told.is_ok_and(|status| status.success()), "kill -{name}");
+    }
+
+    /// Tells it to end and waits for that.
+    pub fn stop(self) -> Output {
+        self.signal("TERM");
+        self.wait()
+    }
+
+    /// Waits for its end.
+    pub fn wait(mut self) -> Output {
+        let begin = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("it can be asked") {
+                break status;
+            }
+            assert!(begin.elapsed() < PATIENCE, "it does not end; it said: {}", self.said);
+            thread::sleep(Duration::from_millis(5));
+        };
+        let (mut stdout, mut stderr) = (Vec::new(), std::mem::take(&mut self.said).into_bytes());
+        self.child.stdout.take().map(|mut pipe| pipe.read_to_end(&mut stdout));
+        self.child.stderr.take().map(|mut pipe| pipe.read_to_end(&mut stderr));
+        Output { status, stdout, stderr }
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
