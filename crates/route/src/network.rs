@@ -141,6 +141,16 @@ impl Editor {
         A::rib_ref(self).routes(table)
     }
 
+    /// The tables of a family with the number of prefixes in each, by number.
+    pub fn tables<A: Family>(&self) -> Vec<(TableId, usize)> {
+        A::rib_ref(self).sizes()
+    }
+
+    /// The routes of a prefix, best first; none when there is none.
+    pub fn routes_of<A: Family>(&self, table: TableId, prefix: Prefix<A>) -> &[RouteEntry] {
+        A::rib_ref(self).routes_of(table, prefix)
+    }
+
     /// What the routes of all tables do, both families: what many do alike comes once for each family.
     pub fn effects(&self) -> impl Iterator<Item = &Effect> {
         self.rib4.effects().chain(self.rib6.effects())

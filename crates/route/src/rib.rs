@@ -278,6 +278,18 @@ impl<A: Address> Rib<A> {
         table.into_iter().flat_map(|t| t.routes.iter().flat_map(|(prefix, slot)| slot.entries.iter().map(|entry| (*prefix, entry))))
     }
 
+    /// Every table and how many prefixes it has, by number.
+    pub(crate) fn sizes(&self) -> Vec<(TableId, usize)> {
+        let mut sizes: Vec<_> = self.tables.iter().map(|(id, table)| (*id, table.routes.len())).collect();
+        sizes.sort_unstable();
+        sizes
+    }
+
+    /// The routes of a prefix, best first.
+    pub(crate) fn routes_of(&self, table: TableId, prefix: Prefix<A>) -> &[RouteEntry] {
+        self.tables.get(&table).and_then(|table| table.routes.get(&prefix)).map_or(&[], |slot| &slot.entries)
+    }
+
     /// What the routes do, each effect once.
     pub(crate) fn effects(&self) -> impl Iterator<Item = &Effect> {
         // What no route has any more is known to nobody else.
