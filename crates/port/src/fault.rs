@@ -3,6 +3,7 @@
 use std::io;
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use crate::{Counters, Pool, Port, Received, Time};
 
@@ -95,6 +96,14 @@ impl<P: Port> Port for FaultInjector<P> {
 
     fn events(&mut self) -> Vec<(&'static str, u64)> {
         self.port.events()
+    }
+
+    fn stop_receiving(&mut self) {
+        self.port.stop_receiving();
+    }
+
+    fn drain(&mut self, timeout: Duration) -> bool {
+        self.port.drain(timeout)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use crate::{Buf, Pool, Time};
 
@@ -141,6 +142,18 @@ pub trait Port {
     fn events(&mut self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
+
+    /// No new packets come after this; those that are there can still be received, until [`Port::rx`] finds none. The first step of letting a port go
+    /// without losing a packet: then what was received is forwarded, what is to be sent drained ([`Port::drain`]), and the port dropped. A port whose
+    /// source cannot be told does nothing here.
+    fn stop_receiving(&mut self) {}
+
+    /// Sends what is queued and waits until it has left and its memory is free, `timeout` at most. True when it has. A port that gives what it sends
+    /// out of its hands at once has nothing to wait for.
+    fn drain(&mut self, timeout: Duration) -> bool {
+        let _ = timeout;
+        self.flush().is_ok()
+    }
 }
 
 impl<P: Port + ?Sized> Port for Box<P> {
@@ -171,6 +184,14 @@ impl<P: Port + ?Sized> Port for Box<P> {
 
     fn events(&mut self) -> Vec<(&'static str, u64)> {
         (**self).events()
+    }
+
+    fn stop_receiving(&mut self) {
+        (**self).stop_receiving();
+    }
+
+    fn drain(&mut self, timeout: Duration) -> bool {
+        (**self).drain(timeout)
     }
 }
 

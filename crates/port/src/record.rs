@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use crate::capture::Writer;
 use crate::{Counters, Link, Pool, Port, Received, Time};
@@ -82,6 +83,14 @@ impl<P: Port, W: Write> Port for Recorder<P, W> {
 
     fn events(&mut self) -> Vec<(&'static str, u64)> {
         self.port.events()
+    }
+
+    fn stop_receiving(&mut self) {
+        self.port.stop_receiving();
+    }
+
+    fn drain(&mut self, timeout: Duration) -> bool {
+        self.port.drain(timeout)
     }
 }
 

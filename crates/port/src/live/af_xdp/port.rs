@@ -77,17 +77,6 @@ impl XdpPort {
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
-
-    /// No new frames come after this; those that are there can still be received.
-    pub fn stop_receiving(&mut self) {
-        // It fails only when the map is gone, and with it the filter.
-        let _ = self.filter.clear_socket(self.queue);
-    }
-
-    /// Waits until everything given to the port has left, `timeout` at most. True when it has.
-    pub fn drain(&mut self, timeout: Duration) -> bool {
-        self.socket.drain(timeout)
-    }
 }
 
 /// The socket, after one frame went through its send ring: some drivers accept sockets, those without copies above all, and then do nothing. The
@@ -162,6 +151,15 @@ impl Port for XdpPort {
             ]);
         }
         events
+    }
+
+    fn stop_receiving(&mut self) {
+        // It fails only when the map is gone, and with it the filter.
+        let _ = self.filter.clear_socket(self.queue);
+    }
+
+    fn drain(&mut self, timeout: Duration) -> bool {
+        self.socket.drain(timeout)
     }
 }
 
