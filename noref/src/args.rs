@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Deserialize;
+
+use crate::run::MetricsAddress;
 
 /// A Linux-compatible router in user space whose packets borrow their routes.
 #[derive(Parser, Debug)]
@@ -22,30 +25,55 @@ pub enum Command {
 
 /// Forward real traffic on real interfaces
 ///
-/// Opens interfaces and routes between them as a network file says (the lines an operator types: `ip`, `bridge`, `sysctl`). The interfaces are noref's alone:
-/// it answers ARP, neighbour discovery and echo requests for its addresses itself. On SIGINT or SIGTERM it ends and says what it did.
+/// Opens interfaces and routes between them. With --mirror it does so beside the kernel, whose addresses, routes, rules and neighbours it follows, and which
+/// keeps what is for the host itself. With --net it is alone on the interfaces: a network file (the lines an operator types: `ip`, `bridge`, `sysctl`) says
+/// everything, and noref answers ARP, neighbour discovery and echo requests itself. On SIGINT or SIGTERM it ends and says what it did.
 #[derive(Args, Debug)]
 #[command(after_help = RUN_EXAMPLES)]
 pub struct RunArgs {
+    /// The settings as a file, noref.toml (docs/run.md): all options but --seconds and --json stand in it
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["port", "net", "mirror", "driver", "workers", "busy_poll", "socket", "group", "metrics"])]
+    pub config: Option<PathBuf>,
+
     /// An interface that is to be a port; it must be up
-    #[arg(long, value_name = "PORT", required = true, num_args = 1..)]
+    #[arg(long, value_name = "PORT", required_unless_present = "config", num_args = 1..)]
     pub port: Vec<PortName>,
 
     /// The network file: addresses, routes, rules, neighbours and SIDs, a line each, as `ip -batch` reads them
-    #[arg(long, value_name = "FILE")]
-    pub net: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["config", "mirror"], conflicts_with = "mirror")]
+    pub net: Option<PathBuf>,
+
+    /// Follow the kernel: its addresses, routes, rules and neighbours are noref's
+    #[arg(long)]
+    pub mirror: bool,
 
     /// How frames come from interfaces and go to them
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub driver: PortDriver,
 
+    /// Workers, a core each; without it as many as the port with the most queues has, and not more than there are cores
+    #[arg(long, value_name = "N", value_parser = crate::run::parse_workers)]
+    pub workers: Option<usize>,
+
     /// End after this time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,
 
-    /// Never sleep: a whole core for the shortest delay
+    /// Never sleep: a whole core a worker for the shortest delay
     #[arg(long)]
     pub busy_poll: bool,
+
+    /// The control socket, which noref show, trace and ip talk to
+    #[arg(long, value_name = "PATH", default_value = crate::run::DEFAULT_SOCKET)]
+    pub socket: PathBuf,
+
+    /// A group that may use the control socket beside its owner
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<String>,
+
+    /// Serve metrics for Prometheus there: 127.0.0.1:PORT, [::1]:PORT or unix:/PATH
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<MetricsAddress>,
 
     /// Print the result as one JSON document (its layout: docs/run.md)
     #[arg(long)]
@@ -54,6 +82,8 @@ pub struct RunArgs {
 
 const RUN_EXAMPLES: &str = "\
 Examples:
+  noref run --config /etc/noref/noref.toml
+  noref run --port e0 e1 --mirror
   noref run --port e0 e1 --net network.ip
   noref run --port e0 --port e1 --net network.ip --driver af-packet --seconds 60 --json
 
@@ -65,7 +95,8 @@ Exit status:
   2  arguments, the network file or an interface could not be used";
 
 /// How frames come from interfaces and go to them.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(ValueEnum, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "kebab-case")]
 pub enum PortDriver {
     /// AF_XDP where the interface can, else AF_PACKET; which and why is said
     Auto,
@@ -138,7 +169,8 @@ pub enum Refs {
 const LONGEST_NAME: usize = 15;
 
 /// A port's name: one that Linux allows for a device. It names the output file too, so it can not leave the directory.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Deserialize, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[serde(try_from = "String")]
 pub struct PortName(String);
 
 impl PortName {
@@ -166,6 +198,14 @@ impl FromStr for PortName {
             _ if name.contains(bad) => Err("a port's name has no blanks, \"/\", \":\" or \"=\"".into()),
             _ => Ok(PortName(name.to_owned())),
         }
+    }
+}
+
+impl TryFrom<String> for PortName {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<PortName, String> {
+        name.parse()
     }
 }
 
@@ -209,9 +249,14 @@ impl ReplayArgs {
 /// Ports in the order of their names, each once.
 fn ordered<'a>(ports: impl Iterator<Item = &'a PortName>) -> Vec<PortName> {
     let mut ports: Vec<PortName> = ports.cloned().collect();
-    ports.sort_by_cached_key(|port| natural(port.as_str()));
+    sort(&mut ports, |port| port);
     ports.dedup();
     ports
+}
+
+/// Sorts by the ports' names, `e2` before `e10`.
+pub fn sort<T>(ports: &mut [T], name: impl Fn(&T) -> &PortName) {
+    ports.sort_by_cached_key(|port| natural(name(port).as_str()));
 }
 
 /// A key that sorts `e2` before `e10`: what stands before a final number, then the number.
@@ -262,6 +307,11 @@ mod tests {
             ("noref replay --net n --rx e0=a --tx out --refs some", "[possible values: noref, counted]"),
             ("noref run --net n", "--port <PORT>"),
             ("noref run --port e0", "--net <FILE>"),
+            ("noref run --port e0 --mirror --net n", "cannot be used with"),
+            ("noref run --config c --port e0", "cannot be used with"),
+            ("noref run --config c --workers 2", "cannot be used with"),
+            ("noref run --port e0 --mirror --workers 0", "0 workers; there are 1 to 256"),
+            ("noref run --port e0 --mirror --metrics 192.0.2.1:9101", "can be reached from outside"),
             ("noref run --port e0 --net n --driver dpdk", "[possible values: auto, af-xdp, af-packet]"),
             ("noref run --port e0 --net n --seconds 0", "0 is not in 1.."),
             ("noref fly", "unrecognized subcommand 'fly'"),

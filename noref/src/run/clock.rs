@@ -17,6 +17,11 @@ impl Clock {
     }
 
     pub fn now(&self) -> Time {
-        self.time.after(self.began.elapsed())
+        self.at(Instant::now())
+    }
+
+    /// The time at a moment after the start.
+    pub fn at(&self, moment: Instant) -> Time {
+        self.time.after(moment.saturating_duration_since(self.began))
     }
 }

@@ -4,10 +4,13 @@ use std::io::ErrorKind;
 
 use control::{Configuration, PortDevice};
 use port::live::xdp::Takes;
-use port::live::{Device, Driver, LiveDevice, PacketSettings, XdpSettings};
+use port::live::{Copies, Device, Driver, LiveDevice, PacketPort, PacketSettings, XdpSettings};
 use wire::Mac;
 
-use crate::args::{PortDriver, PortName};
+use super::queue::Queue;
+use super::router::PortState;
+use super::settings::{Mode, PortCopies, PortSettings, Settings};
+use crate::args::PortDriver;
 use crate::failure::Failure;
 use crate::stderr::say;
 
@@ -15,8 +18,8 @@ use crate::stderr::say;
 ///
 /// # Errors
 /// When one is not there, or no Ethernet device.
-pub fn look(ports: &[PortName]) -> Result<Vec<Device>, Failure> {
-    ports.iter().map(|port| Device::named(port.as_str()).map_err(Failure::unusable)).collect()
+pub fn look(ports: &[PortSettings]) -> Result<Vec<Device>, Failure> {
+    ports.iter().map(|port| Device::named(port.name.as_str()).map_err(Failure::unusable)).collect()
 }
 
 /// The interfaces as the network file finds them.
@@ -56,31 +59,129 @@ pub fn compare(devices: &[Device], configuration: &Configuration) {
     }
 }
 
-/// Opens the interfaces, all their frames for noref.
+/// An interface that is open as a port.
+pub struct Opened {
+    /// Its place among the ports.
+    pub place: usize,
+    /// Its name.
+    pub name: String,
+    device: LiveDevice,
+    queues: Vec<Queue>,
+    notes: Vec<String>,
+    count: u32,
+}
+
+impl Opened {
+    /// Its queues, for the workers that are to own them; none the second time.
+    pub fn take_queues(&mut self) -> Vec<Queue> {
+        std::mem::take(&mut self.queues)
+    }
+
+    /// What the operator should know, a sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// As it is told of.
+    pub fn state(&self) -> PortState {
+        PortState {
+            place: self.place,
+            name: self.name.clone(),
+            driver: driver_name(&self.device),
+            queues: self.count,
+            index: self.device.device().index(),
+            notes: self.notes.clone(),
+        }
+    }
+}
+
+/// Opens the interfaces: a port each, in the order of the settings.
 ///
 /// # Errors
 /// When the driver does not go with one, or we may not.
-pub fn open(devices: &[Device], driver: PortDriver, busy_poll: bool) -> Result<Vec<LiveDevice>, Failure> {
-    let xdp = XdpSettings { takes: Takes::Everything, busy_poll, ..XdpSettings::default() };
-    let driver = match driver {
-        PortDriver::Auto => Driver::Auto(xdp),
-        PortDriver::AfXdp => Driver::AfXdp(xdp),
-        PortDriver::AfPacket => Driver::AfPacket(PacketSettings::default()),
-    };
-    let open = |device: &Device| {
-        LiveDevice::open(device.name(), driver).map_err(|error| match error.io().kind() {
-            ErrorKind::PermissionDenied => Failure::unusable(format!(
-                "{} cannot be opened: {error}: noref run takes CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, so run it as root",
-                device.name()
-            )),
-            _ => Failure::unusable(format!("{} cannot be opened: {error}", device.name())),
-        })
-    };
-    devices.iter().map(open).collect()
+pub fn open(devices: &[Device], settings: &Settings, workers: usize) -> Result<Vec<Opened>, Failure> {
+    let one = |(place, (device, port)): (usize, (&Device, &PortSettings))| open_one(place, device, port, settings, workers);
+    devices.iter().zip(&settings.ports).enumerate().map(one).collect()
 }
 
-/// One line on an open interface.
-pub fn describe(device: &LiveDevice, queues: usize) -> String {
-    let how = if device.filter().is_some() { "AF_XDP" } else { "AF_PACKET" };
-    format!("{} ({how}, {queues} queue{})", device.device().name(), if queues == 1 { "" } else { "s" })
+/// Opens an interface as the port in place `place`.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_one(place: usize, device: &Device, port: &PortSettings, settings: &Settings, workers: usize) -> Result<Opened, Failure> {
+    let name = device.name();
+    if let (Some(wanted), Mode::Standalone(_), true) = (port.queues, &settings.mode, port.driver != PortDriver::AfPacket)
+        && wanted < device.rx_queues()
+    {
+        return Err(Failure::unusable(format!(
+            "{name} receives on {} queues, and {wanted} are to be used: the others' frames would go to the kernel; give it as many (ethtool -L {name} combined {wanted})",
+            device.rx_queues()
+        )));
+    }
+    let takes = if settings.mode == Mode::Mirror { Takes::Forwarded } else { Takes::Everything };
+    let copies = match port.copies {
+        PortCopies::Auto => Copies::Auto,
+        PortCopies::Zero => Copies::Zero,
+        PortCopies::Copy => Copies::Copy,
+    };
+    let xdp = XdpSettings { takes, copies, busy_poll: settings.busy_poll, ..XdpSettings::default() };
+    let packet = PacketSettings { group: (workers > 1).then(|| group(device)), ..PacketSettings::default() };
+    let failed = |error: port::live::XdpError| match error.io().kind() {
+        ErrorKind::PermissionDenied => Failure::unusable(format!(
+            "{name} cannot be opened: {error}: noref run takes CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, so run it as root"
+        )),
+        _ => Failure::unusable(format!("{name} cannot be opened: {error}")),
+    };
+    let driver = match port.driver {
+        PortDriver::Auto => Driver::Auto(xdp),
+        PortDriver::AfXdp => Driver::AfXdp(xdp),
+        PortDriver::AfPacket => Driver::AfPacket(packet),
+    };
+    let mut live = LiveDevice::open(name, driver).map_err(failed)?;
+    let mut notes = live.notes().to_vec();
+    if live.filter().is_none() {
+        if settings.mode == Mode::Mirror {
+            return Err(Failure::unusable(format!(
+                "{name} can be opened with AF_PACKET only, beside which the kernel forwards every packet too, so that each would leave twice: not beside the kernel (--mirror){}",
+                notes.first().map_or_else(String::new, |why| format!(": {why}"))
+            )));
+        }
+        if workers > 1 && port.driver == PortDriver::Auto {
+            drop(live);
+            live = LiveDevice::open(name, Driver::AfPacket(packet)).map_err(failed)?;
+        }
+    }
+    let driver = driver_name(&live);
+    let mut ports = live.take_ports();
+    if live.filter().is_none() {
+        for _ in 1..port.queues.map_or(workers, |queues| queues as usize) {
+            ports.push(Box::new(PacketPort::open(name, packet).map_err(Failure::unusable)?));
+        }
+    } else if let Some(queues) = port.queues {
+        if queues as usize > ports.len() {
+            notes.push(format!("{name} has {} queues, fewer than the {queues} that the settings ask for", ports.len()));
+        }
+        ports.truncate(queues as usize);
+    }
+    let count = ports.len() as u32;
+    let queues = (0..).zip(ports).map(|(number, port)| Queue::new(place, name, Some(number), driver, port)).collect();
+    Ok(Opened { place, name: name.to_owned(), device: live, queues, notes, count })
+}
+
+/// The number under which the packet sockets of a device share its frames: nobody else's in this network namespace, as far as can be told.
+fn group(device: &Device) -> u16 {
+    (std::process::id().wrapping_mul(31).wrapping_add(device.index())) as u16
+}
+
+fn driver_name(device: &LiveDevice) -> &'static str {
+    if device.filter().is_some() { "AF_XDP" } else { "AF_PACKET" }
+}
+
+/// The open ports, in words.
+pub fn describe(ports: &[PortState]) -> String {
+    let one = |port: &PortState| {
+        let PortState { name, driver, queues, .. } = port;
+        format!("{name} ({driver}, {queues} queue{})", if *queues == 1 { "" } else { "s" })
+    };
+    ports.iter().map(one).collect::<Vec<_>>().join(", ")
 }

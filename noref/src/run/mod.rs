@@ -1,27 +1,39 @@
-//! `noref run`: a router on interfaces of the running kernel, alone on them.
+//! `noref run`: a router on interfaces of the running kernel.
 //!
 //! ```text
-//! interfaces ──► queues ──► shares, one a worker ──► a thread each, on a core of its own
+//! settings ──► devices ──► queues ──► shares, one a worker ──► a thread each, on a core of its own
+//!                                                                 ▲ mailboxes
+//!                               control socket, metrics ──► Router
 //! ```
-//! The main thread only waits for the end. So far one worker has all queues.
+//! The main thread only waits for the end.
 
 mod clock;
 mod devices;
+mod mailbox;
 mod queue;
-mod stop;
+mod router;
+mod settings;
+mod shares;
+mod snapshot;
 mod work;
+mod workers;
 
 use std::os::fd::AsFd;
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use plane::Counters;
 use port::live::{Signals, wait_any};
 
-use self::queue::Queue;
-use self::stop::Stopper;
-use self::work::{Done, Work};
-use crate::args::{PortName, Refs, RunArgs};
+pub use self::router::{MirrorStanding, PortState, Router};
+pub use self::settings::{DEFAULT_SOCKET, MetricsAddress, parse_workers};
+pub use self::snapshot::{QueueSnapshot, Snapshot, WorkTime};
+
+use self::router::Source;
+use self::settings::{Mode, Settings};
+use self::work::Done;
+use self::workers::Workers;
+use crate::args::{Refs, RunArgs};
 use crate::failure::Failure;
 use crate::network;
 use crate::report::{EventReport, PortReport, Report, Traffic};
@@ -34,65 +46,44 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 /// Routes between interfaces as `args` say, until a signal or the time ends it. Nothing is done to an interface before the network file was read.
 ///
 /// # Errors
-/// When arguments, the network file or an interface can not be used, or the result can not be printed.
+/// When arguments, settings, the network file or an interface can not be used, or the result can not be printed.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    let ports = args.ports();
-    let found = devices::look(&ports)?;
-    let configuration = network::read(&args.net, &devices::as_ports(&found))?;
+    let settings = Settings::of(args)?;
+    let Mode::Standalone(net) = &settings.mode else {
+        return Err(Failure::unusable("mode mirror is not there yet: use --net FILE"));
+    };
+    let found = devices::look(&settings.ports)?;
+    let configuration = network::read(net, &devices::as_ports(&found))?;
     for warning in &configuration.warnings {
         say(format_args!("warning: {warning}"));
     }
     devices::compare(&found, &configuration);
     let signals = Signals::new().map_err(Failure::unusable)?;
-    let mut opened = devices::open(&found, args.driver, args.busy_poll)?;
+    let workers = settings.workers.unwrap_or_else(|| shares::fitting(&found, &settings.ports));
+    let mut opened = devices::open(&found, &settings, workers)?;
+    let states = opened.iter().map(|opened| opened.state()).collect();
+    let shares = shares::deal(&mut opened, workers)?;
+    opened.iter().flat_map(|device| device.notes()).for_each(say);
 
-    let mut queues = Vec::new();
-    let mut running = Vec::new();
-    for (place, device) in opened.iter_mut().enumerate() {
-        let ports = device.take_ports();
-        device.notes().iter().for_each(say);
-        running.push(devices::describe(device, ports.len()));
-        queues.extend(ports.into_iter().map(|port| Queue::new(place, device.device().name(), port)));
-    }
-    let mut stopper = Stopper::default();
-    let mut workers = Vec::new();
-    for (number, share) in [queues].into_iter().enumerate() {
-        let stop = stopper.watch().map_err(Failure::unusable)?;
-        let work = Work::new(configuration.tables.clone(), share, stop, args.busy_poll);
-        workers.push(start(number, work)?);
-    }
-    say(format_args!("running: {}", running.join(", ")));
+    let tables = Arc::clone(&configuration.tables);
+    let workers = Workers::start(&tables, shares, settings.busy_poll)?;
+    let router = Router::new(workers, tables, Source::Standalone(Box::new(Mutex::new(configuration))), states);
+    say(format_args!("running: {}", devices::describe(&router.ports())));
 
-    wait(&signals, &stopper, args.seconds);
-    stopper.stop();
-    let done: Vec<Done> = workers.into_iter().map(join).collect::<Result<_, _>>()?;
+    wait(&signals, router.workers(), settings.seconds);
+    let done = router.workers().stop()?;
     // Only now that no worker has a port of it any more.
     drop(opened);
-    let mut report = report(&ports, &done);
+    let mut report = report(&router, &done);
     let counters: Vec<&Counters> = done.iter().map(|done| &done.counters).collect();
-    report.count(&configuration, &counters);
-    Stdout::new().finish(args.json, &report)
-}
-
-/// Starts a worker on the core of its number.
-fn start(number: usize, work: Work) -> Result<JoinHandle<Done>, Failure> {
-    let body = move || {
-        if let Err(error) = port::live::pin_to_core(number) {
-            say(format_args!("worker {number} stays on no core of its own: {error}"));
-        }
-        work.run()
-    };
-    thread::Builder::new().name(format!("noref-{number}")).spawn(body).map_err(Failure::unusable)
-}
-
-fn join(worker: JoinHandle<Done>) -> Result<Done, Failure> {
-    worker.join().map_err(|_| Failure::incomplete("a worker ended by a fault of noref; the message above says where"))
+    router.configuration(|configuration| report.count(configuration, &counters));
+    Stdout::new().finish(settings.json, &report)
 }
 
 /// Waits for a signal, the end of a worker, or the time.
-fn wait(signals: &Signals, stopper: &Stopper, seconds: Option<u64>) {
+fn wait(signals: &Signals, workers: &Workers, seconds: Option<u64>) {
     let end = seconds.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
-    let descriptors: Vec<_> = [signals.as_fd()].into_iter().chain(stopper.descriptors()).collect();
+    let descriptors: Vec<_> = [signals.as_fd()].into_iter().chain(workers.descriptors()).collect();
     loop {
         let left = end.map_or(LONGEST_WAIT, |end| end.saturating_duration_since(Instant::now()));
         match wait_any(&descriptors, left.min(LONGEST_WAIT)) {
@@ -104,30 +95,18 @@ fn wait(signals: &Signals, stopper: &Stopper, seconds: Option<u64>) {
 }
 
 /// What happened at the ports.
-fn report(names: &[PortName], done: &[Done]) -> Report {
+fn report(router: &Router, done: &[Done]) -> Report {
     let mut report = Report::new(Refs::Noref);
-    for (place, name) in names.iter().enumerate() {
-        let mut port = PortReport { port: name.to_string(), ..PortReport::default() };
-        let mut events: Vec<(&'static str, u64)> = Vec::new();
-        for queue in done.iter().flat_map(|done| &done.queues).filter(|queue| queue.place == place) {
-            add(&mut port.received, queue.counters.rx_packets, queue.counters.rx_bytes);
-            add(&mut port.sent, queue.counters.tx_packets, queue.counters.tx_bytes);
-            for &(event, count) in &queue.events {
-                match events.iter_mut().find(|(known, _)| *known == event) {
-                    Some((_, sum)) => *sum += count,
-                    None => events.push((event, count)),
-                }
-            }
-        }
-        report.packets += port.received.packets;
-        report.ports.push(port);
-        let happened = events.into_iter().filter(|&(_, count)| count > 0);
-        report.events.extend(happened.map(|(event, count)| EventReport { port: name.to_string(), event, count }));
+    for port in router.ports() {
+        let mut queues = done.iter().flat_map(|done| &done.queues).filter(|queue| queue.place == port.place);
+        let Some(mut sum) = queues.next().cloned() else { continue };
+        queues.for_each(|queue| sum.add(queue));
+        let received = Traffic { packets: sum.counters.rx_packets, bytes: sum.counters.rx_bytes };
+        let sent = Traffic { packets: sum.counters.tx_packets, bytes: sum.counters.tx_bytes };
+        report.packets += received.packets;
+        report.ports.push(PortReport { port: port.name.clone(), received, sent, delivered: 0 });
+        let happened = sum.events.into_iter().filter(|&(_, count)| count > 0);
+        report.events.extend(happened.map(|(event, count)| EventReport { port: port.name.clone(), event, count }));
     }
     report
-}
-
-fn add(traffic: &mut Traffic, packets: u64, bytes: u64) {
-    traffic.packets += packets;
-    traffic.bytes += bytes;
 }

@@ -5,12 +5,18 @@ use std::io;
 use plane::Worker;
 use port::{Port, Received, Time};
 
+use super::snapshot::QueueSnapshot;
 use crate::stderr::say;
 
+/// A queue and whose it is.
 pub struct Queue {
     /// The port it belongs to, by its place among the ports.
     pub place: usize,
-    name: String,
+    /// The port's name.
+    pub name: String,
+    /// Its number on the device; none for one that only sends.
+    number: Option<u32>,
+    driver: &'static str,
     port: Box<dyn Port + Send>,
     /// Something was handed to it since it was flushed.
     unsent: bool,
@@ -19,12 +25,18 @@ pub struct Queue {
 }
 
 impl Queue {
-    pub fn new(place: usize, name: &str, port: Box<dyn Port + Send>) -> Queue {
-        Queue { place, name: name.to_owned(), port, unsent: false, told: None }
+    /// Queue `number` of the port in place `place`.
+    pub fn new(place: usize, name: &str, number: Option<u32>, driver: &'static str, port: Box<dyn Port + Send>) -> Queue {
+        Queue { place, name: name.to_owned(), number, driver, port, unsent: false, told: None }
     }
 
     pub fn port(&self) -> &(dyn Port + Send) {
         &*self.port
+    }
+
+    /// False when it only sends.
+    pub fn receives(&self) -> bool {
+        self.number.is_some()
     }
 
     /// Appends up to `max` frames that came in.
@@ -46,12 +58,12 @@ impl Queue {
         }
     }
 
-    /// Whatever happened to packets here that its counters of packets do not say, by name.
-    pub fn events(&mut self) -> Vec<(&'static str, u64)> {
+    /// What happened here. What its counters of packets do not say is told by name.
+    pub fn snapshot(&mut self) -> QueueSnapshot {
         let counters = self.port.counters();
         let mut events = vec![("rx_truncated", counters.rx_truncated), ("tx_failed", counters.tx_failed)];
         events.extend(self.port.events());
-        events
+        QueueSnapshot { place: self.place, port: self.name.clone(), queue: self.number, driver: self.driver, counters, events }
     }
 
     /// Tells of an error, once. A device that went down may come up again, so it is no reason to end.

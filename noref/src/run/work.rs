@@ -1,21 +1,25 @@
 //! A worker's thread: frames from its queues through the router and out again, until it is told to end.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plane::{Counters, Tables, Worker};
 use port::{Received, Time};
 use route::RouteRefs;
 
 use super::clock::Clock;
+use super::mailbox::{Inbox, Request};
 use super::queue::Queue;
-use super::stop::Stop;
+use super::snapshot::{QueueSnapshot, Snapshot, WorkTime};
 use crate::stderr::say;
+use crate::trace::Probes;
 
 /// Frames taken from a queue before the next one has its turn.
 const TURN: usize = 64;
 /// Rounds at the end, enough for what the rings of a queue hold.
 const LAST_ROUNDS: usize = 64;
+/// How long is looked for frames that follow before sleeping: waking up takes longer than this.
+const SPIN: Duration = Duration::from_micros(20);
 /// The longest sleep; anything that happens ends it sooner.
 const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 /// Longer than anything waits: see `SETTLING` of the replay's engine.
@@ -23,44 +27,76 @@ const SETTLING: Duration = Duration::from_secs(120);
 
 /// One worker with its share of the ports' queues: all that it needs, and nothing of it shared but the tables it reads.
 pub struct Work {
+    number: usize,
+    core: Option<usize>,
     worker: Worker,
     queues: Vec<Queue>,
     /// For each port, by its place, the queue of the share that sends for it.
     ways: Vec<Option<usize>>,
+    /// What happened at queues that were removed, a port together.
+    gone: Vec<QueueSnapshot>,
     batch: Vec<Received>,
     clock: Clock,
-    stop: Stop,
+    inbox: Inbox,
+    probes: Probes,
+    /// A trace is on: packets go one at a time.
+    traces: bool,
     busy_poll: bool,
+    began: Instant,
+    time: WorkTime,
+    told_to_end: bool,
 }
 
 /// What a worker leaves behind.
 pub struct Done {
     pub counters: Counters,
-    pub queues: Vec<QueueDone>,
-}
-
-/// What happened at one of its queues.
-pub struct QueueDone {
-    pub place: usize,
-    pub counters: port::Counters,
-    pub events: Vec<(&'static str, u64)>,
+    pub queues: Vec<QueueSnapshot>,
 }
 
 impl Work {
-    /// A worker that owns `queues`. It sends by those only, so a share has a queue of each port.
-    pub fn new(tables: Arc<Tables>, queues: Vec<Queue>, stop: Stop, busy_poll: bool) -> Work {
-        let ports = queues.iter().map(|queue| queue.place + 1).max().unwrap_or(0);
-        let ways = (0..ports).map(|place| queues.iter().position(|queue| queue.place == place)).collect();
-        let worker = Worker::new(tables, RouteRefs::Noref);
-        Work { worker, queues, ways, batch: Vec::with_capacity(TURN), clock: Clock::start(), stop, busy_poll }
+    /// Worker `number`, which owns `queues`. It sends by those only, so a share has a queue of each port.
+    pub fn new(number: usize, tables: Arc<Tables>, queues: Vec<Queue>, inbox: Inbox, busy_poll: bool) -> Work {
+        let mut work = Work {
+            number,
+            core: None,
+            worker: Worker::new(tables, RouteRefs::Noref),
+            queues,
+            ways: Vec::new(),
+            gone: Vec::new(),
+            batch: Vec::with_capacity(TURN),
+            clock: Clock::start(),
+            inbox,
+            probes: Probes::default(),
+            traces: false,
+            busy_poll,
+            began: Instant::now(),
+            time: WorkTime::default(),
+            told_to_end: false,
+        };
+        work.find_ways();
+        work
     }
 
     /// Works until it is told to end. What has come in by then is still forwarded.
     pub fn run(mut self) -> Done {
+        match port::live::pin_to_core(self.number) {
+            Ok(()) => self.core = Some(self.number),
+            Err(error) => say(format_args!("worker {} stays on no core of its own: {error}", self.number)),
+        }
         self.worker.online();
-        while !self.stop.is_told() {
-            if !self.round() && !self.busy_poll {
-                self.sleep();
+        let mut idle_since = None;
+        while !self.told_to_end {
+            if self.inbox.has_any() {
+                self.serve();
+            }
+            if self.round() {
+                idle_since = None;
+            } else if !self.busy_poll {
+                let since = *idle_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= SPIN {
+                    self.sleep();
+                    idle_since = None;
+                }
             }
         }
         for _ in 0..LAST_ROUNDS {
@@ -70,26 +106,18 @@ impl Work {
         }
         self.worker.offline();
         self.settle();
-        let done = |mut queue: Queue| QueueDone { place: queue.place, counters: queue.port().counters(), events: queue.events() };
-        Done { counters: self.worker.counters().clone(), queues: self.queues.into_iter().map(done).collect() }
+        let mut queues = self.gone;
+        queues.extend(self.queues.iter_mut().map(Queue::snapshot));
+        Done { counters: self.worker.counters().clone(), queues }
     }
 
     /// Gives each queue its turn, and the timers theirs. False when nothing came in.
     fn round(&mut self) -> bool {
-        let now = self.clock.now();
+        let begin = Instant::now();
+        let now = self.clock.at(begin);
         let mut came = false;
         for place in 0..self.queues.len() {
-            let Some(queue) = self.queues.get_mut(place) else { break };
-            let mut batch = std::mem::take(&mut self.batch);
-            queue.receive(&mut self.worker, &mut batch, TURN);
-            let in_port = queue.place;
-            for packet in batch.drain(..) {
-                came = true;
-                if !self.worker.receive(in_port, packet.buf, now) {
-                    self.forward();
-                }
-            }
-            self.batch = batch;
+            came |= self.turn(place, now);
         }
         // An empty burst, too, tells writers that nothing is borrowed any more.
         self.forward();
@@ -97,12 +125,57 @@ impl Work {
             self.worker.advance(now);
             self.send();
         }
+        if self.traces {
+            self.probes.tell(self.worker.take_steps());
+            self.look_at_traces();
+        }
+        self.time.rounds += 1;
+        if came {
+            self.time.busy_rounds += 1;
+            self.time.busy += begin.elapsed();
+        }
+        came
+    }
+
+    /// Takes in what a queue has, a turn of it. False when it has nothing.
+    fn turn(&mut self, place: usize, now: Time) -> bool {
+        let Some(queue) = self.queues.get_mut(place).filter(|queue| queue.receives()) else { return false };
+        let mut batch = std::mem::take(&mut self.batch);
+        queue.receive(&mut self.worker, &mut batch, TURN);
+        let (in_port, came) = (queue.place, !batch.is_empty());
+        for packet in batch.drain(..) {
+            if self.traces {
+                self.trace(in_port, packet, now);
+            } else if !self.worker.receive(in_port, packet.buf, now) {
+                self.forward();
+            }
+        }
+        self.batch = batch;
         came
     }
 
     fn forward(&mut self) {
         self.worker.run();
         self.send();
+    }
+
+    /// Takes a packet through the router alone, and tells its steps to those who want to know them.
+    #[cold]
+    fn trace(&mut self, in_port: usize, packet: Received, now: Time) {
+        self.probes.arrive(self.worker.frames(), in_port, &packet.buf);
+        self.worker.receive(in_port, packet.buf, now);
+        self.forward();
+        self.probes.tell(self.worker.take_steps());
+    }
+
+    /// Begins to write down steps when somebody wants them, and stops when nobody does.
+    #[cold]
+    fn look_at_traces(&mut self) {
+        let on = !self.probes.are_off();
+        if on != self.traces {
+            self.traces = on;
+            self.worker.trace(on);
+        }
     }
 
     /// Sends what the worker has to send.
@@ -119,13 +192,93 @@ impl Work {
         }
     }
 
-    /// Waits for frames, the next timer or the end. Writers of tables do not wait for this worker meanwhile.
+    /// Does what is asked for, between two bursts.
+    #[cold]
+    fn serve(&mut self) {
+        for request in self.inbox.take() {
+            match request {
+                // Whoever asked may have given up.
+                Request::Snapshot(to) => _ = to.send(self.snapshot()),
+                Request::Trace(wanted) => {
+                    // One too many is over at once, which whoever asked sees.
+                    let _ = self.probes.add(wanted);
+                    self.look_at_traces();
+                }
+                Request::AddQueues(queues) => {
+                    self.queues.extend(queues);
+                    self.find_ways();
+                }
+                Request::RemoveQueues(place, done) => {
+                    self.remove(place);
+                    let _ = done.send(());
+                }
+                Request::Stop => self.told_to_end = true,
+            }
+        }
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let mut queues: Vec<_> = self.queues.iter_mut().map(Queue::snapshot).collect();
+        // A port that came back goes on counting where it was.
+        for gone in &self.gone {
+            match queues.iter_mut().find(|queue| queue.place == gone.place) {
+                Some(queue) => queue.add(gone),
+                None => queues.push(gone.clone()),
+            }
+        }
+        Snapshot {
+            worker: self.number,
+            core: self.core,
+            counters: self.worker.counters().clone(),
+            waiting: self.worker.waiting(),
+            queues,
+            time: WorkTime { total: self.began.elapsed(), ..self.time },
+        }
+    }
+
+    /// Lets the queues of a port go: what came in by them is forwarded first. Dropped, a queue waits for what it was given.
+    fn remove(&mut self, place: usize) {
+        let now = self.clock.now();
+        for at in (0..self.queues.len()).filter(|&at| self.queues[at].place == place).collect::<Vec<_>>() {
+            for _ in 0..LAST_ROUNDS {
+                if !self.turn(at, now) {
+                    break;
+                }
+            }
+        }
+        self.forward();
+        let (gone, stay) = std::mem::take(&mut self.queues).into_iter().partition(|queue| queue.place == place);
+        self.queues = stay;
+        for mut queue in Vec::<Queue>::from(gone) {
+            let snapshot = queue.snapshot();
+            match self.gone.iter_mut().find(|gone| gone.place == place) {
+                Some(gone) => gone.add(&snapshot),
+                None => self.gone.push(snapshot),
+            }
+        }
+        self.find_ways();
+    }
+
+    /// Which queue sends for which port: one that receives too, if there is one.
+    fn find_ways(&mut self) {
+        let ports = self.queues.iter().map(|queue| queue.place + 1).max().unwrap_or(0);
+        let way = |place| {
+            let of_port = |queue: &&Queue| queue.place == place;
+            let at = |queue: &Queue| self.queues.iter().position(|other| std::ptr::eq(other, queue));
+            let best = self.queues.iter().filter(of_port).max_by_key(|queue| queue.receives())?;
+            at(best)
+        };
+        self.ways = (0..ports).map(way).collect();
+    }
+
+    /// Waits for frames, the next timer or a request. Writers of tables do not wait for this worker meanwhile.
     fn sleep(&mut self) {
         let now = self.clock.now();
         let until = self.worker.next_due().map_or(LONGEST_SLEEP, |due| due.since(now));
+        self.time.sleeps += 1;
         self.worker.offline();
-        let descriptors: Vec<_> =
-            self.queues.iter().filter_map(|queue| queue.port().descriptor()).chain([self.stop.descriptor()]).collect();
+        let receiving = self.queues.iter().filter(|queue| queue.receives());
+        let descriptors: Vec<_> = receiving.filter_map(|queue| queue.port().descriptor()).chain([self.inbox.descriptor()]).collect();
         // A timer that is due is not waited for, one that was not served is no reason to spin.
         if let Err(error) = port::live::wait_any(&descriptors, until.max(Duration::from_millis(1))) {
             // The kernel tells it once. A device that comes up again is used again.

@@ -17,7 +17,7 @@ mod tap;
 mod worker;
 pub mod xdp;
 
-pub use af_packet::{PacketPort, PacketSettings};
+pub use af_packet::{PacketPort, PacketSender, PacketSettings};
 pub use af_xdp::{Copies, XdpDevice, XdpError, XdpPort, XdpSettings};
 pub use device::Device;
 pub use open::{Driver, LiveDevice};

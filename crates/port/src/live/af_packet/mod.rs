@@ -8,12 +8,15 @@
 mod ring;
 #[allow(unsafe_code, reason = "a system call")]
 mod send;
+mod sender;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ring::BlockRing;
 use send::Outbox;
+pub use sender::PacketSender;
+use sender::sending_socket;
 
 use super::checksum;
 use super::device::Device;
@@ -91,11 +94,7 @@ impl PacketPort {
         if let Some(group) = settings.group {
             set(&receiver, libc::PACKET_FANOUT, i32::from(group) | (libc::PACKET_FANOUT_HASH as i32) << 16)?;
         }
-        let sender = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
-        // Both only make it faster.
-        let _ = set(&sender, libc::PACKET_QDISC_BYPASS, 1);
-        let _ = sys::set_option(sender.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER);
-        sys::bind(sender.as_fd(), &address(device.index(), 0))?;
+        let sender = sending_socket(device.index())?;
         Ok(PacketPort {
             receiver,
             ring,

@@ -1,0 +1,132 @@
+//! How a worker is asked for something without being stopped: it looks at one flag a round, and takes what is asked for between two bursts.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::queue::Queue;
+use super::snapshot::Snapshot;
+use crate::trace::Wanted;
+
+/// What a worker is asked for.
+pub enum Request {
+    /// What it counted.
+    Snapshot(Sender<Snapshot>),
+    /// To take part in a trace.
+    Trace(Wanted),
+    /// To work on these too.
+    AddQueues(Vec<Queue>),
+    /// To let the queues of the port in this place go: what they have is forwarded, what was given to them sent. Told when it is done.
+    RemoveQueues(usize, Sender<()>),
+    /// To end.
+    Stop,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// There are requests. Written to when there are new ones only, so that looking at it costs nothing.
+    any: AtomicBool,
+    requests: Mutex<Vec<Request>>,
+}
+
+impl Shared {
+    fn requests(&self) -> MutexGuard<'_, Vec<Request>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The end that asks.
+pub struct Mailbox {
+    shared: Arc<Shared>,
+    bell: UnixStream,
+}
+
+/// The worker's end.
+pub struct Inbox {
+    shared: Arc<Shared>,
+    bell: UnixStream,
+}
+
+/// Both ends.
+///
+/// # Errors
+/// When there are no descriptors left.
+pub fn mailbox() -> io::Result<(Mailbox, Inbox)> {
+    let (here, there) = UnixStream::pair()?;
+    here.set_nonblocking(true)?;
+    there.set_nonblocking(true)?;
+    let shared = Arc::<Shared>::default();
+    Ok((Mailbox { shared: Arc::clone(&shared), bell: here }, Inbox { shared, bell: there }))
+}
+
+impl Mailbox {
+    /// Asks, and wakes the worker if it sleeps. What is asked of a worker that has ended is never answered.
+    pub fn send(&self, request: Request) {
+        self.shared.requests().push(request);
+        self.shared.any.store(true, Ordering::Release);
+        // When there is no room, it has been rung often enough.
+        let _ = (&self.bell).write(&[0]);
+    }
+
+    /// Can be read when the worker has ended.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+impl Inbox {
+    /// True when something is asked for.
+    #[inline]
+    pub fn has_any(&self) -> bool {
+        self.shared.any.load(Ordering::Relaxed)
+    }
+
+    /// What is asked for, oldest first.
+    pub fn take(&mut self) -> Vec<Request> {
+        // The flag first: what is asked for from here on sets it again.
+        self.shared.any.swap(false, Ordering::Acquire);
+        let mut rings = [0; 64];
+        while matches!(self.bell.read(&mut rings), Ok(1..)) {}
+        std::mem::take(&mut *self.shared.requests())
+    }
+
+    /// Can be read when something is asked for.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use port::live::wait_readable;
+    use std::time::Duration;
+
+    #[test]
+    fn what_is_asked_for_wakes_the_worker_once_and_comes_in_order() {
+        let (mailbox, mut inbox) = mailbox().unwrap();
+        assert!(!inbox.has_any());
+        // More often than a socket has room for.
+        for place in 0..5000 {
+            mailbox.send(Request::RemoveQueues(place, std::sync::mpsc::channel().0));
+        }
+        assert!(inbox.has_any() && wait_readable(inbox.descriptor(), Duration::ZERO).unwrap());
+        let places = inbox.take().into_iter().map(|request| match request {
+            Request::RemoveQueues(place, _) => place,
+            _ => unreachable!(),
+        });
+        assert!(places.eq(0..5000));
+        assert!(!inbox.has_any() && !wait_readable(inbox.descriptor(), Duration::ZERO).unwrap());
+    }
+
+    #[test]
+    fn the_end_of_a_worker_can_be_seen() {
+        let (mailbox, inbox) = mailbox().unwrap();
+        drop(inbox);
+        assert!(wait_readable(mailbox.descriptor(), Duration::ZERO).unwrap());
+        mailbox.send(Request::Stop);
+    }
+}
