@@ -48,6 +48,7 @@ fn packets_that_wait_leave_when_their_neighbour_is_configured() {
 
         let e1 = configuration.editor.links().named("e1").map(|link| link.index).unwrap();
         configuration.editor.neighbour_put(e1, IpAddr::V6(SILENT), state, MAC, true).unwrap();
+        configuration.editor.commit();
         worker.advance(NOW.after(Duration::from_secs(2)));
         assert_eq!((worker.waiting(), sent(&mut worker)), (0, 3), "{state:?}");
         assert!((0..8).all(|index| worker.counters().link(route::IfIndex(index)).waiting == 0), "{state:?}");

@@ -167,12 +167,6 @@ impl Editor {
         self.rib6.flush(|entry| entry.effect.hops.iter().any(|hop| hop.dev == index));
     }
 
-    fn neighbours_flush(&mut self, index: IfIndex, which: impl Fn(&IpAddr) -> bool) {
-        for neighbour in self.network().neighbours.list().iter().filter(|n| n.dev() == index && which(&n.addr())) {
-            self.network().neighbours.remove(index, neighbour.addr());
-        }
-    }
-
     /// Checks that `vrftable` may name the table.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 
 mod address;
 mod addresses;
+mod draft;
 mod drop_reason;
 mod dst;
 mod error;
@@ -13,6 +14,7 @@ mod ids;
 mod interfaces;
 mod link;
 mod mirrored;
+mod naming;
 mod neighbour;
 mod network;
 mod rib;

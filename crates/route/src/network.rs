@@ -1,12 +1,18 @@
 //! Everything that a packet's way depends on, as workers read it, and its one writer.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use rcu::{Domain, Rcu};
 
+use crate::draft::Draft;
+use crate::naming::Naming;
 use crate::rib::Rib;
-use crate::{Address, ConfigError, Effect, Fib, IfIndex, LinkKind, Links, Neighbours, Prefix, RouteEntry, Rule, Settings, TableId};
+use crate::{
+    Address, ConfigError, Effect, Encap, Fib, IfIndex, LinkKind, Links, NeighbourState, Neighbours, Prefix, RouteEntry, Rule, Settings,
+    TableId,
+};
 
 /// What workers read. Nothing in it is changed under them: a change publishes a new value.
 pub struct Network {
@@ -60,14 +66,20 @@ impl Family for Ipv6Addr {
     }
 }
 
-/// The one writer of a [`Network`]. Changes are collected and seen by workers after [`Editor::commit`], but for neighbours, which are seen at once; each
+/// The one writer of a [`Network`]. Changes are collected, and seen by workers after [`Editor::commit`] or by nobody after [`Editor::rollback`]; each
 /// change is checked whole before anything is changed. Interfaces are edited in `interfaces`, their addresses in `addresses`, routes in `routes`.
+///
+/// What was changed since the last commit is remembered as it was: of routes the prefixes touched, of interfaces, rules and settings the whole. So a
+/// commit, and a rollback, of a line that adds a route costs the same whatever the size of the tables.
 pub struct Editor {
     network: Arc<Network>,
-    pub(crate) links: Links,
-    pub(crate) settings: Settings,
+    pub(crate) links: Draft<Links>,
+    pub(crate) settings: Draft<Settings>,
     pub(crate) rib4: Rib<Ipv4Addr>,
     pub(crate) rib6: Rib<Ipv6Addr>,
+    /// What the commit makes of neighbours: known so, or no more.
+    neighbours: HashMap<(IfIndex, IpAddr), Option<(NeighbourState, wire::Mac)>>,
+    naming: Naming,
     /// The tables are those of a kernel that has derived what is to be derived.
     pub(crate) mirrors: bool,
 }
@@ -93,9 +105,19 @@ impl Editor {
             neighbours: Neighbours::new(&domain),
             domain: domain.clone(),
         });
-        let mut editor = Editor { network, links, settings, rib4: Rib::new(&domain), rib6: Rib::new(&domain), mirrors: false };
+        let mut editor = Editor {
+            network,
+            links: Draft::new(links),
+            settings: Draft::new(settings),
+            rib4: Rib::new(&domain),
+            rib6: Rib::new(&domain),
+            neighbours: HashMap::new(),
+            naming: Naming::default(),
+            mirrors: false,
+        };
         // IPv6 has no table `default` in its rules.
         let _ = editor.rib6.rule_del(|rule| rule.pref == 32767);
+        editor.commit();
         editor
     }
 
@@ -106,14 +128,48 @@ impl Editor {
 
     /// Makes all changes since the last commit visible to workers.
     pub fn commit(&mut self) {
-        if !self.mirrors {
-            self.add_missing_link_locals();
+        if self.links.is_changed() {
+            if !self.mirrors {
+                self.add_missing_link_locals();
+            }
+            self.links.index_addresses();
         }
-        self.links.index_addresses();
-        self.network.links.publish(self.links.clone());
-        self.network.settings.publish(self.settings.clone());
-        self.rib4.commit(&self.network.v4, &self.network.neighbours);
-        self.rib6.commit(&self.network.v6, &self.network.neighbours);
+        if self.links.commit() {
+            self.network.links.publish(self.links.clone());
+        }
+        if self.settings.commit() {
+            self.network.settings.publish(self.settings.clone());
+        }
+        // Before the routes that lead to them, or away from them.
+        let Network { v4, v6, neighbours, .. } = &*self.network;
+        for ((dev, addr), known) in self.neighbours.drain() {
+            match known {
+                Some((state, mac)) => neighbours.entry(dev, addr).store(state, mac),
+                None => _ = neighbours.remove(dev, addr),
+            }
+        }
+        self.naming.begin();
+        self.rib4.commit(v4, neighbours, &mut self.naming);
+        self.rib6.commit(v6, neighbours, &mut self.naming);
+    }
+
+    /// Takes back all changes since the last commit: no worker has seen any of them.
+    pub fn rollback(&mut self) {
+        self.links.rollback();
+        self.settings.rollback();
+        self.neighbours.clear();
+        self.rib4.rollback();
+        self.rib6.rollback();
+    }
+
+    /// The SIDs and policies that routes named before the last commit, and none does since.
+    pub fn unnamed(&self) -> impl Iterator<Item = Encap> {
+        self.naming.lost()
+    }
+
+    /// True of a SID or policy that a route of the last commit names.
+    pub fn is_named(&self, encap: Encap) -> bool {
+        self.naming.is_named(encap)
     }
 
     /// Interfaces as they will be after the commit.
@@ -166,6 +222,15 @@ impl Editor {
         A::rib_ref(self).longest(table, addr, |_| true)
     }
 
+    /// What will be known of a neighbour after the commit; none when nothing will.
+    pub fn neighbour(&self, dev: IfIndex, addr: IpAddr) -> Option<(NeighbourState, wire::Mac)> {
+        let known = match self.neighbours.get(&(dev, addr)) {
+            Some(known) => *known,
+            None => self.network.neighbours.get(dev, addr).map(|neighbour| neighbour.load()),
+        };
+        known.filter(|(state, _)| *state != NeighbourState::None)
+    }
+
     /// Adds or replaces a neighbour that is never asked for.
     ///
     /// # Errors
@@ -174,15 +239,14 @@ impl Editor {
         &mut self,
         dev: IfIndex,
         addr: IpAddr,
-        state: crate::NeighbourState,
+        state: NeighbourState,
         mac: wire::Mac,
         replace: bool,
     ) -> Result<(), ConfigError> {
-        let neighbour = self.network.neighbours.entry(dev, addr);
-        if !replace && neighbour.load().0 != crate::NeighbourState::None {
+        if !replace && self.neighbour(dev, addr).is_some() {
             return Err(ConfigError::Exists("neighbour"));
         }
-        neighbour.store(state, mac);
+        self.neighbours.insert((dev, addr), Some((state, mac)));
         Ok(())
     }
 
@@ -191,7 +255,17 @@ impl Editor {
     /// # Errors
     /// [`ConfigError::Missing`] when it is not known.
     pub fn neighbour_del(&mut self, dev: IfIndex, addr: IpAddr) -> Result<(), ConfigError> {
-        self.network.neighbours.remove(dev, addr).then_some(()).ok_or(ConfigError::Missing("neighbour"))
+        self.neighbour(dev, addr).ok_or(ConfigError::Missing("neighbour"))?;
+        self.neighbours.insert((dev, addr), None);
+        Ok(())
+    }
+
+    /// Removes all neighbours of an interface that are among `which`.
+    pub(crate) fn neighbours_flush(&mut self, dev: IfIndex, which: impl Fn(&IpAddr) -> bool) {
+        let known = self.network.neighbours.list();
+        let known = known.iter().map(|neighbour| (neighbour.dev(), neighbour.addr()));
+        let all: Vec<_> = known.chain(self.neighbours.keys().copied()).filter(|(on, addr)| *on == dev && which(addr)).collect();
+        self.neighbours.extend(all.into_iter().map(|neighbour| (neighbour, None)));
     }
 
     /// Adds a rule.

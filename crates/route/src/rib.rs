@@ -1,7 +1,7 @@
 //! The control plane's copy of the tables: every route that was configured, best or not, and what was made of it.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,7 +9,9 @@ use std::sync::Arc;
 use rcu::Domain;
 use smallvec::SmallVec;
 
+use crate::draft::Draft;
 use crate::fib::{Policy, Table};
+use crate::naming::Naming;
 use crate::{Action, Address, ConfigError, Dst, Encap, Fib, IfIndex, Kind, Neighbours, Nexthop, Prefix, Rule, TableId};
 
 /// One way out, as configured.
@@ -62,13 +64,28 @@ pub enum Put {
     Append,
 }
 
-/// Routes of one prefix.
+/// Routes of a prefix, best first; nearly always one.
+type Entries = SmallVec<[RouteEntry; 1]>;
+
+/// What there is for one prefix.
 #[derive(Default)]
 struct Slot {
-    /// Best first. Nearly always one; none when the last was removed since the last commit.
-    entries: SmallVec<[RouteEntry; 1]>,
+    /// None when the last was removed since the last commit.
+    entries: Entries,
     /// The `Dst` that stands in the match table for the prefix, 0 when none does.
     leaf: u32,
+    /// Changed since the last commit: what they were then is in [`RibTable::dirty`].
+    dirty: bool,
+}
+
+impl Slot {
+    /// The routes, to be changed.
+    fn edit<A: Address>(&mut self, prefix: Prefix<A>, dirty: &mut Vec<(Prefix<A>, Entries)>) -> &mut Entries {
+        if !std::mem::replace(&mut self.dirty, true) {
+            dirty.push((prefix, self.entries.clone()));
+        }
+        &mut self.entries
+    }
 }
 
 struct RibTable<A: Address> {
@@ -76,8 +93,10 @@ struct RibTable<A: Address> {
     published: Arc<Table<A>>,
     /// Number of prefixes of each length, so that a search skips the lengths that do not occur.
     lengths: Box<[u32]>,
-    /// Prefixes that changed since the last commit.
-    dirty: Vec<Prefix<A>>,
+    /// Prefixes that changed since the last commit, each once, and their routes as they were then.
+    dirty: Vec<(Prefix<A>, Entries)>,
+    /// Prefixes that are link-scoped, as of the last commit.
+    link_scoped: BTreeSet<Prefix<A>>,
     /// The `Dst`s of the link-scoped routes.
     scoped: Vec<u32>,
 }
@@ -91,8 +110,11 @@ struct Made {
 pub struct Rib<A: Address> {
     domain: Arc<Domain>,
     tables: HashMap<TableId, RibTable<A>>,
-    rules: Vec<Rule<A>>,
-    rules_changed: bool,
+    /// Tables that changed since the last commit; one may stand here twice.
+    dirty: Vec<TableId>,
+    /// Tables made since the last commit.
+    new: Vec<TableId>,
+    rules: Draft<Vec<Rule<A>>>,
     effects: HashSet<Arc<Effect>, FastHash>,
     /// At this number of effects those that no route has any more are forgotten.
     effects_limit: usize,
@@ -107,8 +129,9 @@ impl<A: Address> Rib<A> {
         let mut rib = Rib {
             domain: domain.clone(),
             tables: HashMap::new(),
-            rules: Vec::new(),
-            rules_changed: true,
+            dirty: Vec::new(),
+            new: Vec::new(),
+            rules: Draft::new(Vec::new()),
             effects: HashSet::default(),
             effects_limit: 1024,
             made: HashMap::default(),
@@ -134,12 +157,13 @@ impl<A: Address> Rib<A> {
 
     fn table(&mut self, id: TableId) -> &mut RibTable<A> {
         self.tables.entry(id).or_insert_with(|| {
-            self.rules_changed = true;
+            self.new.push(id);
             RibTable {
                 routes: HashMap::default(),
                 published: Arc::new(Table::new(&self.domain, id)),
                 lengths: vec![0; usize::from(A::BITS) + 1].into_boxed_slice(),
                 dirty: Vec::new(),
+                link_scoped: BTreeSet::new(),
                 scoped: Vec::new(),
             }
         })
@@ -159,7 +183,6 @@ impl<A: Address> Rib<A> {
         }
         let at = self.rules.partition_point(|other| other.pref <= rule.pref);
         self.rules.insert(at, rule);
-        self.rules_changed = true;
         Ok(())
     }
 
@@ -167,7 +190,6 @@ impl<A: Address> Rib<A> {
     pub(crate) fn rule_del(&mut self, matches: impl Fn(&Rule<A>) -> bool) -> Result<(), ConfigError> {
         let at = self.rules.iter().position(matches).ok_or(ConfigError::Missing("rule"))?;
         self.rules.remove(at);
-        self.rules_changed = true;
         Ok(())
     }
 
@@ -187,12 +209,17 @@ impl<A: Address> Rib<A> {
 
     pub(crate) fn put(&mut self, id: TableId, prefix: Prefix<A>, route: RouteEntry, how: Put) -> Result<(), ConfigError> {
         let connected = route.effect.hops.iter().any(|hop| hop.via.is_none());
-        let table = self.table(id);
-        let entries = &mut table.routes.entry(prefix).or_default().entries;
-        let first = entries.iter().position(|entry| entry.metric == route.metric);
+        let RibTable { routes, dirty, lengths, .. } = self.table(id);
+        let clean = dirty.is_empty();
+        let slot = routes.entry(prefix).or_default();
+        let first = slot.entries.iter().position(|entry| entry.metric == route.metric);
         match (how, first) {
             (Put::Add, Some(_)) => return Err(ConfigError::Exists("route")),
-            (Put::Append, Some(_)) if entries.contains(&route) => return Err(ConfigError::Exists("route")),
+            (Put::Append, Some(_)) if slot.entries.contains(&route) => return Err(ConfigError::Exists("route")),
+            _ => {}
+        }
+        let entries = slot.edit(prefix, dirty);
+        match (how, first) {
             (Put::Replace, Some(first)) => replace::<A>(entries, first, route),
             _ => {
                 let at = entries.partition_point(|entry| entry.metric <= route.metric);
@@ -200,9 +227,11 @@ impl<A: Address> Rib<A> {
             }
         }
         if entries.len() == 1 && first.is_none() {
-            table.lengths[usize::from(prefix.len())] += 1;
+            lengths[usize::from(prefix.len())] += 1;
         }
-        table.dirty.push(prefix);
+        if clean {
+            self.dirty.push(id);
+        }
         if connected {
             self.reachable.clear();
         }
@@ -211,29 +240,34 @@ impl<A: Address> Rib<A> {
 
     /// Removes the first route of the prefix that `matches`.
     pub(crate) fn remove(&mut self, id: TableId, prefix: Prefix<A>, matches: impl Fn(&RouteEntry) -> bool) -> Result<(), ConfigError> {
-        let table = self.tables.get_mut(&id).ok_or(ConfigError::Missing("route"))?;
-        let entries = &mut table.routes.get_mut(&prefix).ok_or(ConfigError::Missing("route"))?.entries;
-        let at = entries.iter().position(matches).ok_or(ConfigError::Missing("route"))?;
+        let RibTable { routes, dirty, lengths, .. } = self.tables.get_mut(&id).ok_or(ConfigError::Missing("route"))?;
+        let slot = routes.get_mut(&prefix).ok_or(ConfigError::Missing("route"))?;
+        let at = slot.entries.iter().position(matches).ok_or(ConfigError::Missing("route"))?;
+        if dirty.is_empty() {
+            self.dirty.push(id);
+        }
+        let entries = slot.edit(prefix, dirty);
         entries.remove(at);
         if entries.is_empty() {
-            table.lengths[usize::from(prefix.len())] -= 1;
+            lengths[usize::from(prefix.len())] -= 1;
         }
-        table.dirty.push(prefix);
         self.reachable.clear();
         Ok(())
     }
 
     /// Removes every route that `matches`, in all tables.
     pub(crate) fn flush(&mut self, matches: impl Fn(&RouteEntry) -> bool) {
-        for table in self.tables.values_mut() {
-            let RibTable { routes, dirty, lengths, .. } = table;
-            for (prefix, Slot { entries, .. }) in routes {
-                let before = entries.len();
-                entries.retain(|entry| !matches(entry));
-                if entries.len() != before {
-                    dirty.push(*prefix);
+        for (id, RibTable { routes, dirty, lengths, .. }) in &mut self.tables {
+            let clean = dirty.is_empty();
+            for (prefix, slot) in routes {
+                if slot.entries.iter().any(&matches) {
+                    let entries = slot.edit(*prefix, dirty);
+                    entries.retain(|entry| !matches(entry));
                     lengths[usize::from(prefix.len())] -= u32::from(entries.is_empty());
                 }
+            }
+            if clean && !dirty.is_empty() {
+                self.dirty.push(*id);
             }
         }
         self.reachable.clear();
@@ -297,16 +331,43 @@ impl<A: Address> Rib<A> {
     }
 
     /// Makes readers see everything changed since the last commit.
-    pub(crate) fn commit(&mut self, fib: &Fib<A>, neighbours: &Neighbours) {
-        let mut tables = std::mem::take(&mut self.tables);
-        for table in tables.values_mut() {
-            self.commit_table(table, fib, neighbours);
+    pub(crate) fn commit(&mut self, fib: &Fib<A>, neighbours: &Neighbours, naming: &mut Naming) {
+        for id in std::mem::take(&mut self.dirty) {
+            let Some(mut table) = self.tables.remove(&id) else { continue };
+            self.commit_table(&mut table, fib, neighbours, naming);
+            self.tables.insert(id, table);
         }
-        self.tables = tables;
-        if std::mem::take(&mut self.rules_changed) {
+        let new = !std::mem::take(&mut self.new).is_empty();
+        if self.rules.commit() || new {
             fib.policy.publish(self.policy());
         }
         self.domain.reclaim();
+    }
+
+    /// Takes back everything changed since the last commit.
+    pub(crate) fn rollback(&mut self) {
+        for id in std::mem::take(&mut self.dirty) {
+            let Some(RibTable { routes, dirty, lengths, .. }) = self.tables.get_mut(&id) else { continue };
+            for (prefix, before) in dirty.drain(..) {
+                let Some(slot) = routes.get_mut(&prefix) else { continue };
+                let length = &mut lengths[usize::from(prefix.len())];
+                match (slot.entries.is_empty(), before.is_empty()) {
+                    (true, false) => *length += 1,
+                    (false, true) => *length -= 1,
+                    _ => {}
+                }
+                if before.is_empty() {
+                    routes.remove(&prefix);
+                } else {
+                    (slot.entries, slot.dirty) = (before, false);
+                }
+            }
+        }
+        for id in std::mem::take(&mut self.new) {
+            self.tables.remove(&id);
+        }
+        self.rules.rollback();
+        self.reachable.clear();
     }
 
     fn policy(&self) -> Policy<A> {
@@ -321,20 +382,21 @@ impl<A: Address> Rib<A> {
         Policy { rules, tables }
     }
 
-    fn commit_table(&mut self, table: &mut RibTable<A>, fib: &Fib<A>, neighbours: &Neighbours) {
-        if table.dirty.is_empty() {
-            return;
-        }
+    fn commit_table(&mut self, table: &mut RibTable<A>, fib: &Fib<A>, neighbours: &Neighbours, naming: &mut Naming) {
         let mut dirty = std::mem::take(&mut table.dirty);
-        dirty.sort_unstable();
-        dirty.dedup();
-        if dirty.iter().any(|prefix| prefix.addr().is_link_scoped()) {
-            self.commit_scoped(table, fib, neighbours);
-            dirty.retain(|prefix| !prefix.addr().is_link_scoped());
+        dirty.sort_unstable_by_key(|(prefix, _)| *prefix);
+        for (prefix, before) in &dirty {
+            let Some(slot) = table.routes.get_mut(prefix) else { continue };
+            slot.dirty = false;
+            naming.change(before, &slot.entries);
+        }
+        if dirty.iter().any(|(prefix, _)| prefix.addr().is_link_scoped()) {
+            self.commit_scoped(table, &dirty, fib, neighbours);
+            dirty.retain(|(prefix, _)| !prefix.addr().is_link_scoped());
         }
         let mut changed = Vec::with_capacity(dirty.len());
         let mut gone = Vec::new();
-        for prefix in dirty {
+        for (prefix, _) in dirty {
             let (Some(slot), Some(key)) = (table.routes.get_mut(&prefix), prefix.to_lpm()) else { continue };
             let new = if slot.entries.is_empty() { 0 } else { self.make(best::<A>(&slot.entries), fib, neighbours) };
             match std::mem::replace(&mut slot.leaf, new) {
@@ -359,12 +421,18 @@ impl<A: Address> Rib<A> {
         gone.into_iter().for_each(|old| self.unmake(old, fib));
     }
 
-    fn commit_scoped(&mut self, table: &mut RibTable<A>, fib: &Fib<A>, neighbours: &Neighbours) {
+    fn commit_scoped(&mut self, table: &mut RibTable<A>, dirty: &[(Prefix<A>, Entries)], fib: &Fib<A>, neighbours: &Neighbours) {
+        for (prefix, _) in dirty.iter().filter(|(prefix, _)| prefix.addr().is_link_scoped()) {
+            if table.routes.get(prefix).is_some_and(|slot| slot.entries.is_empty()) {
+                table.routes.remove(prefix);
+                table.link_scoped.remove(prefix);
+            } else {
+                table.link_scoped.insert(*prefix);
+            }
+        }
         let mut scoped = Vec::new();
-        table.routes.retain(|prefix, slot| !prefix.addr().is_link_scoped() || !slot.entries.is_empty());
-        let prefixes = table.routes.iter().filter(|(prefix, _)| prefix.addr().is_link_scoped());
-        for (prefix, slot) in prefixes {
-            for entry in &slot.entries {
+        for prefix in &table.link_scoped {
+            for entry in table.routes.get(prefix).into_iter().flat_map(|slot| &slot.entries) {
                 for hop in &entry.effect.hops {
                     let effect = Effect { hops: vec![*hop], ..(*entry.effect).clone() };
                     scoped.push((*prefix, hop.dev, self.make(Cow::Owned(effect), fib, neighbours)));
