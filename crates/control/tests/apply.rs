@@ -79,7 +79,7 @@ fn a_vrf_has_its_own_table_and_rule() {
     assert_eq!(routes(&configuration, TableId(10), v4(9, 0, 0), 16), ["0 unicast 10.0.2.2 e2"]);
     assert_eq!(routes(&configuration, TableId(10), v4(0, 2, 0), 24), ["0 unicast e2"]);
     assert!(configuration.editor.rules::<Ipv4Addr>().iter().any(|rule| rule.pref == 1000 && rule.action == Action::Vrf));
-    let [sid] = configuration.sids.as_slice() else { panic!("one SID") };
+    let sid = configuration.sids.iter().next().unwrap();
     assert_eq!(
         (sid.prefix.to_string().as_str(), sid.table, sid.sid.to_string().as_str()),
         ("fc00:1::46/128", TableId::MAIN, "action End.DT46 vrftable 10")
@@ -103,7 +103,7 @@ fn sids_and_headends_are_found_under_the_number_their_route_has() {
     let configuration = configured(
         "-6 route add fc00:1::e encap seg6local action End.X nh6 fe80::23 oif e1 dev e0\nroute add 10.9/24 encap seg6 mode encap.red segs fc00:2::1,fc00:2::2 dev e1",
     );
-    let sid = &configuration.sids[0];
+    let sid = configuration.sids.iter().next().unwrap();
     assert_eq!(
         (sid.sid.descriptor().name, sid.sid.attributes().oif),
         ("End.X", configuration.editor.links().named("e1").map(|link| link.index))
@@ -177,5 +177,5 @@ fn what_no_route_names_any_more_is_gone() {
     assert_eq!((configuration.tables.policies.len(), configuration.tables.sids.len(), configuration.sids.len()), (1, 1, 1));
     let named =
         |id: u32| configuration.editor.effects().flat_map(|effect| &effect.hops).any(|hop| hop.encap == Encap::Seg6Local(SidId(id)));
-    assert!(named(configuration.sids[0].id.0));
+    assert!(configuration.sids.iter().all(|sid| named(sid.id.0)));
 }

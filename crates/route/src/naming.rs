@@ -1,6 +1,6 @@
 //! Which SIDs and policies routes name: those that none names any more can go.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::{Encap, RouteEntry};
 
@@ -10,7 +10,7 @@ use crate::{Encap, RouteEntry};
 pub(crate) struct Naming {
     times: HashMap<Encap, usize>,
     /// Those of which the last was taken away since [`Naming::begin`]; they may have been named again.
-    lost: Vec<Encap>,
+    lost: HashSet<Encap>,
 }
 
 impl Naming {
@@ -29,7 +29,7 @@ impl Naming {
                 *times -= 1;
                 if *times == 0 {
                     self.times.remove(&encap);
-                    self.lost.push(encap);
+                    self.lost.insert(encap);
                 }
             }
         }

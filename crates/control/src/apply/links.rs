@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use ::route::{AddrSpec, ConfigError, LinkChange};
+use srv6::HmacKeys;
 
 use super::{Applier, at};
 use crate::addr::{AddressCommand, AddressOperation, Broadcast};
@@ -14,7 +15,7 @@ use crate::span::{Spanned, Word};
 use crate::sr::SrCommand;
 use crate::sysctl::{Effect, Setting, Target};
 
-impl Applier {
+impl Applier<'_> {
     pub(super) fn link(&mut self, command: &LinkCommand<'_>) -> Result<(), Error> {
         match command {
             LinkCommand::AddVrf { device, table, changes } => {
@@ -91,7 +92,7 @@ impl Applier {
         if command.operation == NeighbourOperation::Delete {
             return self.editor.neighbour_del(device, address).map_err(|_| missing());
         }
-        if command.operation == NeighbourOperation::Change && self.editor.network().neighbours.get(device, address).is_none() {
+        if command.operation == NeighbourOperation::Change && self.editor.neighbour(device, address).is_none() {
             return Err(missing());
         }
         let mac = command.lladdr.map(|mac| mac.value).unwrap_or_default();
@@ -109,7 +110,7 @@ impl Applier {
         match command {
             SrCommand::TunnelSource(source) => self.editor.settings_mut().seg6_tunsrc = source.value,
             SrCommand::Hmac { key, secret, .. } if secret.value.is_empty() => {
-                if !self.hmac_keys.remove(key.value) {
+                if !self.hmac_keys().remove(key.value) {
                     return Err(Error::refused(
                         key.span,
                         format!("there is no key {} to take away (No such file or directory)", key.value),
@@ -117,11 +118,15 @@ impl Applier {
                 }
             }
             SrCommand::Hmac { key, algorithm, secret } => {
-                let set = self.hmac_keys.set(key.value, algorithm.value, secret.value.as_bytes());
+                let set = self.hmac_keys().set(key.value, algorithm.value, secret.value.as_bytes());
                 set.map_err(|error| Error::refused(secret.span, error.to_string()))?;
             }
         }
         Ok(())
+    }
+
+    fn hmac_keys(&mut self) -> &mut HmacKeys {
+        self.hmac_keys.get_or_insert_with(|| self.committed_keys.clone())
     }
 
     pub(super) fn setting(&mut self, setting: &Setting<'_>) -> Result<(), Error> {
@@ -132,7 +137,7 @@ impl Applier {
         };
         let default = setting.target == Some(Target::Default);
         let done = match setting.sysctl.effect {
-            Effect::Checked(set) => set(&mut self.editor, value),
+            Effect::Checked(set) => set(self.editor, value),
             Effect::Router(set) => {
                 set(self.editor.settings_mut(), value);
                 Ok(())

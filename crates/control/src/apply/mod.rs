@@ -1,49 +1,60 @@
-//! A network file, read line by line and applied to tables that nobody reads yet.
+//! Lines of the language, applied to the tables of a router: a network file to empty ones, later lines to those that workers read.
 //!
 //! Lines take effect in their order, as the kernel would take them: a VRF must be there before a port becomes its member, a gateway on a
-//! link before a route leads through it. If one line is wrong, the tables are thrown away: nothing is half applied.
+//! link before a route leads through it.
+//!
+//! # All or nothing
+//! A line builds on the lines before it, so what they ask for cannot be checked without doing it. It is done where no worker looks: in the
+//! [`Editor`]'s own copy of the tables, which remembers what it changed. Either all of a request is committed at once, and workers see it from
+//! their next burst on, or the editor takes it back and nobody ever saw it. Of the other ways, a trial run on a copy of the tables would cost a copy of
+//! the tables, and undoing line by line would show workers a state that nobody asked for.
+//!
+//! SIDs and policies are made before the routes that name them and go after them: a worker that has found a route in a burst finds what it
+//! names until the burst ends, and a number is given out again only then.
 
+mod letting_go;
 mod links;
 mod routes;
 mod rules;
+mod sids;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ::route::{ConfigError, Editor, IfIndex, Link, LinkChange, LinkKind, PolicyId, SidId, TableId};
+use ::route::{ConfigError, Editor, Encap, IfIndex, Link, LinkChange, LinkKind, PolicyId, SidId, TableId};
 use plane::Tables;
-use srv6::{HmacKeys, Policy, Sid};
+use srv6::{HmacKeys, Policy};
 
+pub use self::sids::{LocalSid, LocalSids};
 use crate::address::Prefix;
 use crate::command::{self, Command};
 use crate::error::{Diagnostic, Error, Errors, Fault};
 use crate::lexer::Lexer;
 use crate::span::{Span, Word};
 
-/// What a network file makes of a router. The tables are committed: workers that read them see the whole file.
+/// A router's tables and what the operator has made of them. Workers that read them see every request whole.
 pub struct Configuration {
     /// The tables' writer.
     pub editor: Editor,
     /// What workers read.
     pub tables: Arc<Tables>,
-    /// The SIDs, in the order of the file.
-    pub sids: Vec<LocalSid>,
-    /// What is accepted, as Linux accepts it, and probably not meant so.
+    /// The SIDs.
+    pub sids: LocalSids,
+    /// What is accepted of the network file, as Linux accepts it, and probably not meant so.
     pub warnings: Vec<Diagnostic>,
+    /// The policies in use: routes of the same policy share it, as they share all that follows from it.
+    policies: HashMap<Arc<Policy>, PolicyId>,
+    hmac_keys: HmacKeys,
 }
 
-/// A SID and where it stands.
-#[derive(Clone, Debug)]
-pub struct LocalSid {
-    /// Destinations it is for.
-    pub prefix: Prefix,
-    /// The table its route stands in.
-    pub table: TableId,
-    /// Under which number it is counted, and found in [`Tables::sids`].
-    pub id: SidId,
-    /// What it does.
-    pub sid: Arc<Sid>,
+/// What came of a request.
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// What is accepted, as Linux accepts it, and probably not meant so.
+    pub warnings: Vec<Diagnostic>,
+    /// The SIDs that are new. The number of one may have been another's before, and then workers have counted under it.
+    pub sids: Vec<SidId>,
 }
 
 /// A port that is there before the network file is read, as a device is in a namespace.
@@ -70,43 +81,14 @@ pub fn network_file(text: &str, name: &str, ports: &[&str]) -> Result<Configurat
 /// # Errors
 /// As [`network_file`].
 pub fn network_file_on(text: &str, name: &str, ports: &[PortDevice]) -> Result<Configuration, Errors> {
-    let mut errors = Errors::none();
-    if u32::try_from(text.len()).is_err() {
-        errors.push(name, "", Error::refused(Span::default(), "the file is longer than 4 GiB"));
-        return Err(errors);
-    }
-    let mut applier = Applier::new(ports);
-    let mut lexer = Lexer::new(text);
-    let mut words = Vec::new();
-    // Once something is missing that later lines build on, what they find missing says nothing.
-    let mut sound = true;
-    loop {
-        let result = match lexer.next_line(&mut words) {
-            Ok(true) => command::parse(&words).and_then(|command| if sound { applier.apply(&command) } else { Ok(()) }),
-            Ok(false) => break,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = result {
-            sound &= !command::others_build_on(&words);
-            errors.push(name, text, error);
-        }
-    }
-    if errors.is_empty() { Ok(applier.finish(name, text)) } else { Err(errors) }
+    let mut configuration = Configuration::new(ports);
+    configuration.warnings = configuration.apply(text, name)?.warnings;
+    Ok(configuration)
 }
 
-/// Applies commands one after the other.
-struct Applier {
-    editor: Editor,
-    tables: Tables,
-    sids: Vec<LocalSid>,
-    /// The policies in use: routes of the same policy share it, as they share all that follows from it.
-    policies: HashMap<Arc<Policy>, PolicyId>,
-    hmac_keys: HmacKeys,
-    warnings: Vec<Error>,
-}
-
-impl Applier {
-    fn new(ports: &[PortDevice]) -> Applier {
+impl Configuration {
+    /// A router with these ports, all down, and nothing else.
+    pub fn new(ports: &[PortDevice]) -> Configuration {
         let mut editor = Editor::new();
         for (place, port) in ports.iter().enumerate() {
             // A name given twice is one port.
@@ -115,8 +97,108 @@ impl Applier {
                 let _ = editor.link_set(index, LinkChange { mac: Some(mac), mtu: Some(mtu), ..LinkChange::default() });
             }
         }
-        let tables = Tables::new(editor.network().clone());
-        Applier { editor, tables, sids: Vec::new(), policies: HashMap::new(), hmac_keys: HmacKeys::default(), warnings: Vec::new() }
+        editor.commit();
+        let tables = Arc::new(Tables::new(editor.network().clone()));
+        Configuration {
+            editor,
+            tables,
+            sids: LocalSids::default(),
+            warnings: Vec::new(),
+            policies: HashMap::new(),
+            hmac_keys: HmacKeys::default(),
+        }
+    }
+
+    /// Applies lines, all of them or none: workers see them together, from their next burst on. `name` stands for the text in errors.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the lines, up to a limit, with its place. Nothing was changed then.
+    pub fn apply(&mut self, text: &str, name: &str) -> Result<Applied, Errors> {
+        let mut errors = Errors::none();
+        if is_too_long(text, name, &mut errors) {
+            return Err(errors);
+        }
+        let mut applier = Applier::new(self);
+        let mut lexer = Lexer::new(text);
+        let mut words = Vec::new();
+        // Once something is missing that later lines build on, what they find missing says nothing.
+        let mut sound = true;
+        loop {
+            let result = match lexer.next_line(&mut words) {
+                Ok(true) => command::parse(&words).and_then(|command| if sound { applier.apply(&command) } else { Ok(()) }),
+                Ok(false) => break,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = result {
+                sound &= !command::others_build_on(&words);
+                errors.push(name, text, error);
+            }
+        }
+        if errors.is_empty() {
+            return Ok(applier.commit(name, text));
+        }
+        applier.rollback();
+        Err(errors)
+    }
+
+    /// Applies lines each by itself, as `ip -force -batch` does: what is wrong with one keeps no other from being applied.
+    pub fn apply_each(&mut self, text: &str, name: &str) -> (Applied, Option<Errors>) {
+        let (mut applied, mut errors) = (Applied::default(), Errors::none());
+        if is_too_long(text, name, &mut errors) {
+            return (applied, Some(errors));
+        }
+        let mut lexer = Lexer::new(text);
+        let mut words = Vec::new();
+        loop {
+            let mut applier = Applier::new(self);
+            let result = match lexer.next_line(&mut words) {
+                Ok(true) => command::parse(&words).and_then(|command| applier.apply(&command)),
+                Ok(false) => break,
+                Err(error) => Err(error),
+            };
+            match result {
+                Ok(()) => {
+                    let Applied { warnings, sids } = applier.commit(name, text);
+                    applied.warnings.extend(warnings);
+                    applied.sids.extend(sids);
+                }
+                Err(error) => {
+                    applier.rollback();
+                    errors.push(name, text, error);
+                }
+            }
+        }
+        (applied, Some(errors).filter(|errors| !errors.is_empty()))
+    }
+}
+
+/// Places in the text are numbers of 32 bits.
+fn is_too_long(text: &str, name: &str, errors: &mut Errors) -> bool {
+    let too_long = u32::try_from(text.len()).is_err();
+    if too_long {
+        errors.push(name, "", Error::refused(Span::default(), "the file is longer than 4 GiB"));
+    }
+    too_long
+}
+
+/// Applies the commands of one request, one after the other.
+struct Applier<'c> {
+    editor: &'c mut Editor,
+    tables: &'c Arc<Tables>,
+    sids: &'c mut LocalSids,
+    policies: &'c mut HashMap<Arc<Policy>, PolicyId>,
+    committed_keys: &'c mut HmacKeys,
+    /// The keys as they are to be, when they change.
+    hmac_keys: Option<HmacKeys>,
+    /// What was made for routes of this request.
+    made: Vec<Encap>,
+    warnings: Vec<Error>,
+}
+
+impl<'c> Applier<'c> {
+    fn new(configuration: &'c mut Configuration) -> Applier<'c> {
+        let Configuration { editor, tables, sids, policies, hmac_keys: committed_keys, warnings: _ } = configuration;
+        Applier { editor, tables, sids, policies, committed_keys, hmac_keys: None, made: Vec::new(), warnings: Vec::new() }
     }
 
     fn apply(&mut self, command: &Command<'_>) -> Result<(), Error> {
@@ -131,15 +213,34 @@ impl Applier {
         }
     }
 
-    fn finish(mut self, name: &str, text: &str) -> Configuration {
-        self.forget_unnamed();
-        self.tables.hmac_keys.publish(self.hmac_keys);
+    /// Lets workers see what was applied.
+    fn commit(self, name: &str, text: &str) -> Applied {
+        if let Some(keys) = self.hmac_keys {
+            self.committed_keys.clone_from(&keys);
+            self.tables.hmac_keys.publish(keys);
+        }
         self.editor.commit();
-        Configuration {
-            editor: self.editor,
-            tables: Arc::new(self.tables),
-            sids: self.sids,
+        let unnamed = |encap: &Encap| !self.editor.is_named(*encap);
+        // What was made and replaced in the same request was never named in a commit.
+        let gone: Vec<_> = self.editor.unnamed().chain(self.made.iter().copied().filter(unnamed)).collect();
+        for encap in gone {
+            forget(encap, self.tables, self.sids, self.policies);
+            letting_go::after_a_grace_period(self.tables, encap);
+        }
+        self.editor.network().domain().reclaim();
+        let new = self.made.iter().filter_map(|encap| if let Encap::Seg6Local(id) = encap { Some(*id) } else { None });
+        Applied {
             warnings: self.warnings.into_iter().map(|warning| Diagnostic::new(name, text, warning)).collect(),
+            sids: new.filter(|id| self.sids.get(*id).is_some()).collect(),
+        }
+    }
+
+    /// Makes everything what it was before.
+    fn rollback(self) {
+        self.editor.rollback();
+        for encap in self.made {
+            forget(encap, self.tables, self.sids, self.policies);
+            letting_go::now(self.tables, encap);
         }
     }
 
@@ -161,6 +262,22 @@ impl Applier {
         match self.named(word.text, word.span)?.kind {
             LinkKind::Vrf(table) => Ok(table),
             _ => Err(Error::refused(word.span, format!("\"{}\" is not a VRF device", word.text))),
+        }
+    }
+}
+
+/// What is known of a SID or policy that no route names any more.
+fn forget(encap: Encap, tables: &Tables, sids: &mut LocalSids, policies: &mut HashMap<Arc<Policy>, PolicyId>) {
+    match encap {
+        Encap::None => {}
+        Encap::Seg6Local(id) => sids.remove(id),
+        Encap::Seg6(id) => {
+            // Another may have come for the same policy already, under another number.
+            if let Some(policy) = tables.policies.snapshot(id.0)
+                && policies.get(&policy) == Some(&id)
+            {
+                policies.remove(&policy);
+            }
         }
     }
 }

@@ -1,11 +1,9 @@
 //! Routes, and the SIDs and headends on them.
 
-use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use ::route::{ConfigError, Encap as Effect, HopSpec, Kind, PolicyId, Put, RouteEntry, RouteSpec, SidId, TableId};
-use plane::Tables;
 use srv6::{Policy, Sid};
 
 use super::{Applier, LocalSid, Narrow, at, narrow};
@@ -17,7 +15,7 @@ use crate::protocol;
 use crate::route::{RouteCommand, RouteOperation, RouteTable};
 use crate::span::Span;
 
-impl Applier {
+impl Applier<'_> {
     pub(super) fn route(&mut self, command: &RouteCommand<'_>) -> Result<(), Error> {
         match command.family {
             Family::V4 => self.route_of::<Ipv4Addr>(command),
@@ -113,6 +111,7 @@ impl Applier {
         }
         let policy = Arc::new(policy);
         let id = PolicyId(self.tables.policies.insert(policy.clone()));
+        self.made.push(Effect::Seg6(id));
         self.policies.insert(policy, id);
         Ok(id)
     }
@@ -133,20 +132,9 @@ impl Applier {
         }
         let sid = Arc::new(sid);
         let id = SidId(self.tables.sids.insert(sid.clone()));
-        self.sids.push(LocalSid { prefix: command.destination.value, table, id, sid });
+        self.made.push(Effect::Seg6Local(id));
+        self.sids.insert(LocalSid { prefix: command.destination.value, table, id, sid });
         Ok(id)
-    }
-
-    /// Lets the SIDs and policies go that no route names: their routes were replaced or deleted, or went with a device.
-    pub(super) fn forget_unnamed(&mut self) {
-        let encaps = self.editor.effects().flat_map(|effect| &effect.hops).map(|hop| hop.encap);
-        let named: HashSet<Effect> = encaps.filter(|encap| *encap != Effect::None).collect();
-        let Tables { sids, policies, .. } = &self.tables;
-        let is_unnamed = |encap| !named.contains(&encap);
-        let gone = self.sids.extract_if(.., |sid| is_unnamed(Effect::Seg6Local(sid.id)));
-        gone.for_each(|sid| _ = sids.remove(sid.id.0));
-        let gone = self.policies.extract_if(|_, id| is_unnamed(Effect::Seg6(*id)));
-        gone.for_each(|(_, id)| _ = policies.remove(id.0));
     }
 }
 

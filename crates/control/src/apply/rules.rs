@@ -9,7 +9,7 @@ use crate::address::Family;
 use crate::error::Error;
 use crate::rule::{RuleCommand, RuleOperation};
 
-impl Applier {
+impl Applier<'_> {
     pub(super) fn rule(&mut self, command: &RuleCommand<'_>) -> Result<(), Error> {
         match command.family {
             Family::V4 => self.rule_of::<Ipv4Addr>(command),
