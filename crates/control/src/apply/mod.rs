@@ -12,7 +12,7 @@
 //! SIDs and policies are made before the routes that name them and go after them: a worker that has found a route in a burst finds what it
 //! names until the burst ends, and a number is given out again only then.
 
-mod letting_go;
+pub(crate) mod letting_go;
 mod links;
 mod routes;
 mod rules;

@@ -10,6 +10,7 @@ use srv6::{Policy, Sid, action_by_number};
 use super::Reason;
 use super::decode::encap::Encap;
 use super::decode::route::Place;
+use crate::apply::letting_go;
 
 /// What was made of an encapsulation, for as long as its route says the same: a SID keeps its number, and with it its counters.
 type Made = (Encap, route::Encap);
@@ -81,15 +82,9 @@ impl<A: Address> Owned<A> {
         }
     }
 
-    /// Removes what no route has any more. The routes must have been committed.
-    pub fn remove_retired(&mut self, tables: &Tables) {
-        for number in self.retired.drain(..) {
-            match number {
-                route::Encap::None => {}
-                route::Encap::Seg6(id) => _ = tables.policies.remove(id.0),
-                route::Encap::Seg6Local(id) => _ = tables.sids.remove(id.0),
-            }
-        }
+    /// Removes what no route has any more, once no worker can have it in a burst. The routes must have been committed.
+    pub fn remove_retired(&mut self, tables: &Arc<Tables>) {
+        self.retired.drain(..).for_each(|number| letting_go::after_a_grace_period(tables, number));
     }
 
     /// Every SID: where its route stands, and its number.

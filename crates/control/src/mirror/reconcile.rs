@@ -135,6 +135,7 @@ impl Mirror {
         self.editor.commit();
         self.owned4.remove_retired(&self.tables);
         self.owned6.remove_retired(&self.tables);
+        self.editor.network().domain().reclaim();
     }
 
     fn neighbour(&mut self, (dev, addr): (IfIndex, IpAddr), known: Option<(NeighbourState, wire::Mac)>) {
