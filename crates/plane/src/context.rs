@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rcu::Guard;
-use route::{Address, Dst, Flow, IfIndex, Kind, Link, Links, RouteRefs, Settings, TableId};
+use route::{Address, Dst, Flow, IfIndex, Kind, Link, LinkKind, Links, RouteRefs, Settings, TableId};
 use srv6::{Env, FlowLabel};
 
 use crate::{Tables, flow_hash};
@@ -58,6 +58,12 @@ impl<'a, 'g> Context<'a, 'g> {
             Some(Link { vrf_table: Some(table), master, .. }) => (master.unwrap_or(index), Some(*table)),
             _ => (IfIndex(0), None),
         }
+    }
+
+    /// True of an interface that is no port, when a kernel has it: what leads there is the kernel's.
+    pub(crate) fn is_kernels(&self, index: IfIndex) -> bool {
+        let of_kernel = |link: &Link| matches!(link.kind, LinkKind::Elsewhere | LinkKind::Loopback | LinkKind::Vrf(_));
+        self.tables.beside_kernel && (index == IfIndex::KERNEL || self.links.get(index).is_some_and(of_kernel))
     }
 
     /// A lookup for a packet that came in by `iif` (which may be a VRF device).

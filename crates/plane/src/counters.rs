@@ -50,7 +50,7 @@ pub struct SidCount {
 /// All counters of a worker. Every packet has one end:
 ///
 /// ```text
-/// received + originated = sent + delivered + waiting + reassembled + dropped (without the messages that were rate limited: they were never made)
+/// received + originated = sent + delivered + kernel + waiting + reassembled + dropped (without the messages that were rate limited: they were never made)
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Counters {
@@ -63,11 +63,21 @@ pub struct Counters {
     pub originated: u64,
     /// Fragments that wait for the others of their datagram, or were swallowed into one that was completed.
     pub reassembled: u64,
+    /// Packets left to the kernel, beside which the router runs.
+    pub kernel: u64,
 }
 
 impl Default for Counters {
     fn default() -> Counters {
-        Counters { links: Vec::new(), drops: [0; DropReason::ALL.len()], sids: Vec::new(), forwarded: 0, originated: 0, reassembled: 0 }
+        Counters {
+            links: Vec::new(),
+            drops: [0; DropReason::ALL.len()],
+            sids: Vec::new(),
+            forwarded: 0,
+            originated: 0,
+            reassembled: 0,
+            kernel: 0,
+        }
     }
 }
 

@@ -91,6 +91,7 @@ pub(crate) fn route6<'g>(
     let hash = if dst.more.is_empty() { 0 } else { flow_hash::l3_6(&packet.buf) };
     let Some((place, hop)) = dst.select(hash) else { return Verdict::Drop(DropReason::RouteBlackhole) };
     match hop.encap {
+        Encap::None if cx.is_kernels(hop.dev) => kernels(lookup.nexthop.is_some() || lookup.oif.is_some()),
         Encap::None => forward6::decide(cx, packet, dst, place, lookup.nexthop),
         Encap::Seg6Local(id) => match seg6::behavior(cx, packet, id, ledger) {
             Ok(next) => then(next),
@@ -98,6 +99,11 @@ pub(crate) fn route6<'g>(
         },
         Encap::Seg6(id) => headend(cx, packet, id, Inner::V6, hop.dev, ledger),
     }
+}
+
+/// A packet whose way leads to a device of the kernel. One that a SID sends to a neighbour (`by_sid`) the kernel would send elsewhere, not knowing that.
+fn kernels<'g>(by_sid: bool) -> Verdict<'g> {
+    if by_sid { Verdict::Drop(DropReason::Unsupported) } else { Verdict::Kernel }
 }
 
 /// A local route: some behaviours must not reach it.
@@ -208,6 +214,9 @@ pub(crate) fn route4<'g>(
         Ok(on_link) => on_link,
         Err(reason) => return Verdict::Drop(reason),
     };
+    if hop.encap == Encap::None && cx.is_kernels(hop.dev) {
+        return kernels(lookup.nexthop.is_some());
+    }
     if let Err(refused) = forward4::options(cx, packet, false) {
         return refused;
     }

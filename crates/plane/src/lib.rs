@@ -31,7 +31,7 @@ mod verdict;
 mod worker;
 
 pub use counters::{Counters, LinkCount, PacketCount, SidCount};
-pub use host::Sent;
+pub use host::{Sent, Up};
 pub use tables::Tables;
 pub use trace::Step;
 pub use worker::{BURST, Worker};

@@ -22,6 +22,8 @@ pub(crate) enum Verdict<'g> {
     Deliver4(bool),
     /// An ARP packet.
     Arp,
+    /// It is the kernel's to go on with.
+    Kernel,
     /// Drop it and tell the source.
     Error(IcmpError, DropReason),
     /// Drop it.

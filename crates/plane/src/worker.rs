@@ -8,6 +8,7 @@
 //! ```
 //! All but the last stage read shared tables and write into the packet only; the last one sends and does what was decided.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use port::{Buf, Pool, Time};
@@ -16,7 +17,7 @@ use route::{IfIndex, RouteRefs};
 
 use crate::context::Context;
 use crate::fast::{Fast, Ingress};
-use crate::host::{Host, Sent};
+use crate::host::{Host, Sent, Up};
 use crate::packet::{Packet, Version};
 use crate::trace::{Ledger, Step};
 use crate::verdict::Verdict;
@@ -58,6 +59,7 @@ impl Worker {
             ledger: Ledger::default(),
             frames: 0,
         };
+        worker.host.kernel = worker.tables.beside_kernel.then(Default::default);
         worker.ledger.counters.reserve(64, worker.tables.sids.len() + 1);
         worker
     }
@@ -122,6 +124,20 @@ impl Worker {
             send(&sent);
             pool.give(sent.buf);
         }
+    }
+
+    /// Hands over the packets that are the kernel's, in order; their buffers go back to the pool. There are some beside a kernel only.
+    pub fn drain_up(&mut self, mut take: impl FnMut(&Up)) {
+        let Host { pool, kernel, .. } = &mut self.host;
+        for up in kernel.iter_mut().flat_map(|kernel| kernel.up.drain(..)) {
+            take(&up);
+            pool.give(up.buf);
+        }
+    }
+
+    /// Hands over the neighbours that the kernel is to find out or to check.
+    pub fn drain_wanted(&mut self, take: impl FnMut((IfIndex, IpAddr))) {
+        self.host.kernel.iter_mut().flat_map(|kernel| kernel.wanted.drain(..)).for_each(take);
     }
 
     /// Frames received so far.

@@ -9,6 +9,7 @@ mod deliver4;
 mod deliver6;
 mod icmp4;
 mod icmp6;
+mod kernel;
 mod ndisc;
 mod originate;
 mod output;
@@ -25,6 +26,8 @@ use crate::reassembly::{Expired, Reassembler4, Reassembler6};
 use crate::trace::Ledger;
 use crate::verdict::Verdict;
 use crate::{decide, forward4};
+use kernel::Kernel;
+pub use kernel::Up;
 use resolver::Resolver;
 
 /// A frame to be sent.
@@ -57,6 +60,8 @@ impl From<&Packet> for Cause {
 pub(crate) struct Host {
     pub(crate) pool: Pool,
     pub(crate) out: Vec<Sent>,
+    /// What goes to the kernel, beside one.
+    pub(crate) kernel: Option<Kernel>,
     resolver: Resolver,
     peers: Peers,
     global: Option<Global>,
@@ -73,6 +78,7 @@ impl Host {
         Host {
             pool: Pool::default(),
             out: Vec::new(),
+            kernel: None,
             resolver: Resolver::default(),
             peers: Peers::default(),
             global: None,
@@ -98,6 +104,12 @@ impl Host {
                 self.forward(cx, packet, forward, ledger);
             }
             Verdict::Frame(port) => self.frame(cx, packet, port, ledger),
+            Verdict::Kernel => self.leave_to_kernel(packet, ledger),
+            Verdict::Deliver6(_) | Verdict::Deliver4(_) | Verdict::Drop(DropReason::Unsupported) if self.kernel.is_some() => {
+                self.leave_to_kernel(packet, ledger);
+            }
+            // The kernel has its own copy of what is no IP.
+            Verdict::Arp if self.kernel.is_some() => self.drop(packet, DropReason::NotForUs, ledger),
             Verdict::Deliver6(dst) => self.deliver6(cx, packet, dst, ledger),
             Verdict::Deliver4(group) => self.deliver4(cx, packet, group, ledger),
             Verdict::Arp => self.arp(cx, packet, ledger),

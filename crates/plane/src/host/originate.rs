@@ -80,6 +80,9 @@ impl Host {
                     Err(reason) => return self.drop(packet, reason, ledger),
                 }
             }
+            if cx.is_kernels(way.dev) {
+                return self.leave_to_kernel(packet, ledger);
+            }
             let Way { dst: route, place, dev, mtu, .. } = way;
             let mtu = mtu.max(ipv6::MIN_MTU as u32);
             let forward = Forward { dst: route, dev, to: IpAddr::V6(dst), hop: place, mtu, redirect: false };
@@ -121,6 +124,9 @@ impl Host {
                 Err(reason) => self.drop(packet, reason, ledger),
             };
         }
+        if cx.is_kernels(way.dev) {
+            return self.leave_to_kernel(packet, ledger);
+        }
         let Way { dst: route, place, dev, mtu, .. } = way;
         let forward = Forward { dst: route, dev, to: IpAddr::V4(dst), hop: place, mtu, redirect: false };
         if packet.buf.len() <= mtu as usize {
@@ -140,6 +146,8 @@ fn way<'g>(cx: &Context<'_, 'g>, dst: DstRef<'g>, near: IfIndex) -> Option<Way<'
         return None;
     }
     let (place, dev, encap) = dst.select(flow_hash::of(near.0)).map(|(place, hop)| (place, hop.dev, hop.encap))?;
-    let mtu = if dst.mtu != 0 { dst.mtu } else { cx.links.get(dev)?.mtu };
+    // An interface that only the kernel has takes what the kernel lets it.
+    let mtu =
+        if dst.mtu != 0 { dst.mtu } else { cx.links.get(dev).map_or(cx.is_kernels(dev).then_some(u32::MAX), |link| Some(link.mtu))? };
     Some(Way { dst, place, dev, mtu, encap })
 }

@@ -29,7 +29,14 @@ const WAITING: usize = 16 * 1024;
 /// Neighbours that may be known or asked for beside the configured ones.
 const NEIGHBOURS: usize = 8192;
 
-type Key = (IfIndex, IpAddr);
+/// Beside a kernel, which does the asking: when it is first looked whether it knows, each time after twice as long,
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+/// up to this,
+const LONGEST_LOOK: Duration = Duration::from_millis(128);
+/// and how often: for a little more than the three seconds that a kernel asks.
+const LOOKS: u8 = 31;
+
+pub(super) type Key = (IfIndex, IpAddr);
 
 /// A packet that waits. Its route is held: it outlives the burst in which it was looked up.
 struct Parked {
@@ -151,7 +158,9 @@ impl Host {
             entry.source = source;
         }
         self.resolver.park(key, Parked { packet, dst: forward.dst.hold() });
-        if fresh {
+        if fresh && self.kernel.is_some() {
+            self.await_kernel(key, cause.time);
+        } else if fresh {
             self.resolver.schedule(key, Some(cause.time.after(RETRY)));
             cx.tables.network.neighbours.entry(key.0, addr).store(NeighbourState::Incomplete, Mac::default());
             self.solicit(cx, key, None, cause, ledger);
@@ -169,6 +178,9 @@ impl Host {
     /// A stale neighbour is in use: it is asked in a while if nothing is heard from it.
     pub(super) fn neighbour_used(&mut self, dev: IfIndex, addr: IpAddr, now: Time) {
         let key = (dev, addr);
+        if let Some(kernel) = &mut self.kernel {
+            return kernel.want(key, now);
+        }
         if let Some(entry) = self.resolver.entries.get_mut(&key)
             && entry.due.is_none()
         {
@@ -221,6 +233,9 @@ impl Host {
     }
 
     fn due(&mut self, cx: &Context<'_, '_>, key: Key, at: Time, ledger: &mut Ledger) {
+        if self.kernel.is_some() {
+            return self.look_at_kernels(cx, key, at, ledger);
+        }
         let neighbour = cx.tables.network.neighbours.entry(key.0, key.1);
         let (state, mac) = neighbour.load();
         let Some(entry) = self.resolver.entries.get_mut(&key) else { return };
@@ -235,13 +250,8 @@ impl Host {
             NeighbourState::Reachable => neighbour.store(NeighbourState::Stale, mac),
             _ if entry.tries >= TRIES => {
                 neighbour.store(NeighbourState::Failed, Mac::default());
-                let queue = self.resolver.forget(key);
                 cx.tables.network.neighbours.remove(key.0, key.1);
-                for Parked { mut packet, dst: _held } in queue {
-                    ledger.counters.link_mut(packet.iif).waiting -= 1;
-                    packet.time = packet.time.max(at);
-                    self.unresolved(cx, packet, ledger);
-                }
+                self.give_up(cx, key, at, ledger);
             }
             _ => {
                 entry.tries += 1;
@@ -255,6 +265,41 @@ impl Host {
                 self.resolver.schedule(key, Some(at.after(RETRY)));
                 self.solicit(cx, key, known, Cause { time: at, number }, ledger);
             }
+        }
+    }
+
+    /// Forgets a neighbour that does not answer, and tells the sources of what waits for it.
+    fn give_up(&mut self, cx: &Context<'_, '_>, key: Key, at: Time, ledger: &mut Ledger) {
+        for Parked { mut packet, dst: _held } in self.resolver.forget(key) {
+            ledger.counters.link_mut(packet.iif).waiting -= 1;
+            packet.time = packet.time.max(at);
+            self.unresolved(cx, packet, ledger);
+        }
+    }
+
+    /// The kernel is asked for a neighbour that packets wait for; from now on it is looked whether it knows.
+    fn await_kernel(&mut self, key: Key, now: Time) {
+        if let Some(kernel) = &mut self.kernel {
+            kernel.want(key, now);
+            self.resolver.schedule(key, Some(now.after(FIRST_LOOK)));
+        }
+    }
+
+    /// Looks whether the kernel knows the neighbour by now. It tells of one that it found and of one that does not answer, and the latter may be news
+    /// from before it was asked: so it has as long as it takes to ask three times.
+    fn look_at_kernels(&mut self, cx: &Context<'_, '_>, key: Key, at: Time, ledger: &mut Ledger) {
+        let (state, mac) =
+            cx.tables.network.neighbours.find(cx.guard, key.0, key.1).map_or((NeighbourState::None, Mac::default()), |n| n.load());
+        let Some(entry) = self.resolver.entries.get_mut(&key) else { return };
+        if state.is_valid() {
+            self.release(cx, key, mac, at, ledger);
+            self.resolver.forget(key);
+        } else if entry.tries >= LOOKS {
+            self.give_up(cx, key, at, ledger);
+        } else {
+            let next = LONGEST_LOOK.min(FIRST_LOOK * (1 << entry.tries.min(10)));
+            entry.tries += 1;
+            self.resolver.schedule(key, Some(at.after(next)));
         }
     }
 

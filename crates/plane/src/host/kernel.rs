@@ -1,0 +1,98 @@
+//! Beside a kernel: what it is left to do, and what it is asked for.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use port::{Buf, Time};
+use route::{DropReason, IfIndex};
+
+use super::Host;
+use super::resolver::Key;
+use crate::packet::{Packet, Version};
+use crate::trace::Ledger;
+
+/// Packets that are passed to the kernel at once; more than these and it is dropped, so that a flood of them does not keep others from being forwarded.
+const UP: usize = 128;
+/// The kernel is asked for one neighbour once in this time.
+const WANT_EVERY: Duration = Duration::from_secs(1);
+/// Neighbours of which it is remembered when the kernel was asked.
+const WANTED: usize = 8192;
+
+/// A packet that is the kernel's.
+#[derive(Debug)]
+pub struct Up {
+    /// The VRF device that it is in; none in the default VRF.
+    pub vrf: Option<IfIndex>,
+    /// It is an IPv6 packet.
+    pub v6: bool,
+    /// The packet, IP header first.
+    pub buf: Buf,
+}
+
+/// What is there for the kernel.
+#[derive(Default)]
+pub(crate) struct Kernel {
+    pub(crate) up: Vec<Up>,
+    pub(crate) wanted: Vec<(IfIndex, IpAddr)>,
+    asked: HashMap<Key, Time>,
+}
+
+impl Kernel {
+    /// The kernel is to find out, or check, a neighbour that is in use.
+    pub(super) fn want(&mut self, key: Key, now: Time) {
+        if self.asked.get(&key).is_some_and(|asked| now < asked.after(WANT_EVERY)) {
+            return;
+        }
+        if self.asked.len() >= WANTED {
+            self.asked.retain(|_, asked| now < asked.after(WANT_EVERY));
+            if self.asked.len() >= WANTED {
+                return;
+            }
+        }
+        self.asked.insert(key, now);
+        self.wanted.push(key);
+    }
+}
+
+impl Host {
+    /// The kernel goes on with the packet, as it is now.
+    pub(super) fn leave_to_kernel(&mut self, packet: Packet, ledger: &mut Ledger) {
+        let Some(kernel) = &mut self.kernel else { return self.drop(packet, DropReason::Unsupported, ledger) };
+        if kernel.up.len() >= UP {
+            return self.drop(packet, DropReason::KernelBusy, ledger);
+        }
+        ledger.counters.kernel += 1;
+        ledger.step(&packet, "kernel", || "left to the kernel".into());
+        let vrf = packet.in_vrf.then_some(packet.dev);
+        kernel.up.push(Up { vrf, v6: packet.version == Version::V6, buf: packet.buf });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_asked_for_a_neighbour_once_a_second() {
+        let key = (IfIndex(2), IpAddr::from([10, 1, 2, 3]));
+        let mut kernel = Kernel::default();
+        let start = Time::ZERO;
+        for milliseconds in [0, 1, 999, 1000, 1500, 2000] {
+            kernel.want(key, start.after(Duration::from_millis(milliseconds)));
+        }
+        assert_eq!(kernel.wanted, [key; 3]);
+    }
+
+    #[test]
+    fn who_was_asked_for_long_ago_is_forgotten_when_there_is_no_room() {
+        let key = |n: u32| (IfIndex(2), IpAddr::from(n.to_be_bytes()));
+        let mut kernel = Kernel::default();
+        for n in 0..WANTED as u32 + 10 {
+            kernel.want(key(n), Time::ZERO);
+        }
+        assert_eq!(kernel.wanted.len(), WANTED);
+        kernel.want(key(u32::MAX), Time::ZERO.after(WANT_EVERY));
+        assert_eq!((kernel.wanted.len(), kernel.asked.len()), (WANTED + 1, 1));
+    }
+}
