@@ -14,9 +14,8 @@ use port::{Pool, Port, Time};
 use testkit::golden::PORTS;
 use testkit::namespace::Namespace;
 
-/// The MTU of the devices, whatever the network file gives the ports: some frames of the cases are longer than that. A veth device may have little
-/// more when its other end has an XDP program.
-const MTU: &str = "3500";
+/// The MTU of the devices, whatever the network file gives the ports: some frames of the cases are longer than that.
+const MTU: &str = "9000";
 
 /// Settings of the router's namespace, so that a port has the addresses that the network file gives it and no others.
 const QUIET: &[(&str, &str)] = &[

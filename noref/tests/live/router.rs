@@ -40,7 +40,8 @@ impl Router {
         let net = scratch.path().join("network.ip");
         fs::write(&net, network).expect("a temporary file can be written");
         let mut command = Command::new(env!("CARGO_BIN_EXE_noref"));
-        command.arg("run").args(ports.iter().flat_map(|port| ["--port", port])).arg("--net").arg(net).args(arguments);
+        command.arg("run").args(ports.iter().flat_map(|port| ["--port", port])).arg("--net").arg(net);
+        command.arg("--socket").arg(scratch.path().join("noref.sock")).args(arguments);
         Router::spawn(namespace, command, scratch)
     }
 

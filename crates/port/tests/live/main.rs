@@ -4,6 +4,7 @@
 
 mod af_packet;
 mod af_xdp;
+mod faults;
 mod lab;
 mod open;
 mod signals;

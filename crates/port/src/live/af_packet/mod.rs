@@ -4,6 +4,7 @@
 //! were taken off are put back; several segments in one, which no router can forward, are counted and left out (`rx_unsegmented`: switch off
 //! segmentation where they come from).
 
+mod promiscuous;
 #[allow(unsafe_code, reason = "memory shared with the kernel; its head says what keeps it sound")]
 mod ring;
 #[allow(unsafe_code, reason = "a system call")]
@@ -13,6 +14,7 @@ mod sender;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+pub(super) use promiscuous::Promiscuous;
 use ring::BlockRing;
 use send::Outbox;
 pub use sender::PacketSender;
@@ -52,6 +54,7 @@ impl Default for PacketSettings {
 #[derive(Debug)]
 pub struct PacketPort {
     receiver: OwnedFd,
+    _promiscuous: Promiscuous,
     ring: BlockRing,
     sender: OwnedFd,
     outbox: Outbox,
@@ -70,7 +73,7 @@ struct Events {
 }
 
 impl PacketPort {
-    /// Receives and sends on a device of the thread's network namespace.
+    /// Receives and sends on a device of the thread's network namespace, which hears everything from now on (promiscuous mode).
     ///
     /// # Errors
     /// When there is no such device, there is no memory for the ring, or we may not (CAP_NET_RAW).
@@ -97,6 +100,7 @@ impl PacketPort {
         let sender = sending_socket(device.index())?;
         Ok(PacketPort {
             receiver,
+            _promiscuous: Promiscuous::new(device.index())?,
             ring,
             sender,
             outbox: Outbox::default(),

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 pub use port::XdpPort;
 
+use super::af_packet::Promiscuous;
 use super::device::Device;
 use super::xdp::{Attach, Attachment, BpfError, Filter, Takes};
 
@@ -111,6 +112,7 @@ pub struct XdpDevice {
     settings: XdpSettings,
     attachment: Attachment,
     filter: Arc<Filter>,
+    _promiscuous: Option<Promiscuous>,
     notes: Vec<String>,
 }
 
@@ -137,11 +139,15 @@ impl XdpDevice {
         }
         let refused = |source| XdpError::Filter { device: format!("{name} (MTU {})", device.mtu()), source };
         let filter = Filter::new(settings.takes, device.mac(), device.rx_queues()).map_err(refused)?;
+        let promiscuous = match settings.takes {
+            Takes::Everything => Some(Promiscuous::new(device.index())?),
+            Takes::Forwarded => None,
+        };
         let attachment = Attachment::new(filter.program(), device.index(), settings.attach).map_err(refused)?;
         if attachment.is_generic() {
             notes.push(format!("{name}: the filter runs in the stack, not in the driver: slower"));
         }
-        Ok(XdpDevice { device, settings, attachment, filter: Arc::new(filter), notes })
+        Ok(XdpDevice { device, settings, attachment, filter: Arc::new(filter), _promiscuous: promiscuous, notes })
     }
 
     /// The device.

@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::socket::Socket;
+use super::socket::{Socket, Wanted};
 use super::{Copies, XdpError, XdpSettings};
 use crate::live::checksum;
 use crate::live::device::Device;
 use crate::live::xdp::Filter;
-use crate::{Counters, Link, Pool, Port, Received, Time};
+use crate::{Buf, Counters, Link, Pool, Port, Received, Time};
 
 /// How long a port that is dropped waits for what it sent to leave.
 const DRAIN: Duration = Duration::from_millis(100);
@@ -31,6 +31,9 @@ pub struct XdpPort {
     /// Frames may come from a stack that leaves checksums to hardware which is not there.
     finishes_checksums: bool,
     counters: Counters,
+    /// A frame whose pieces have not all come; none when one of them is missing.
+    begun: Option<Option<Buf>>,
+    frame_len: usize,
     misplaced: u64,
     finished: u64,
     notes: Vec<String>,
@@ -43,7 +46,7 @@ impl XdpPort {
             move |source| XdpError::Socket { device, queue, what, source }
         };
         let frame_len = device.mtu() as usize + LINK_HEADERS;
-        let open = |zero_copy| Socket::open(device.index(), queue, settings.slots, frame_len, zero_copy);
+        let open = |zero_copy| Socket::open(Wanted { device: device.index(), queue, slots: settings.slots, frame_len, zero_copy });
         let mut notes = Vec::new();
         let mut socket = match settings.copies {
             Copies::Copy => open(false).map_err(failed("a socket with copies"))?,
@@ -65,7 +68,18 @@ impl XdpPort {
             .set_socket(queue, socket.as_fd())
             .map_err(|error| failed("directing its frames to the socket")(io::Error::other(error.to_string())))?;
         let finishes_checksums = device.driver() == "veth";
-        Ok(XdpPort { socket, filter, queue, finishes_checksums, counters: Counters::default(), misplaced: 0, finished: 0, notes })
+        Ok(XdpPort {
+            socket,
+            filter,
+            queue,
+            finishes_checksums,
+            counters: Counters::default(),
+            begun: None,
+            frame_len,
+            misplaced: 0,
+            finished: 0,
+            notes,
+        })
     }
 
     /// True when the device reads and writes the frames' memory itself.
@@ -98,19 +112,30 @@ fn tested(mut socket: Socket, device: &Device) -> io::Result<Socket> {
 impl Port for XdpPort {
     fn rx(&mut self, pool: &mut Pool, batch: &mut Vec<Received>, max: usize) -> io::Result<usize> {
         let (before, time) = (batch.len(), Time::now());
-        let XdpPort { socket, counters, finished, finishes_checksums, .. } = self;
-        let outcome = socket.receive(max, |frame| {
-            let mut buf = pool.take(frame.len());
-            buf.append(frame);
+        let XdpPort { socket, counters, begun, frame_len, misplaced, finished, finishes_checksums, .. } = self;
+        socket.receive(max, |piece, more| {
+            let room = || if more { *frame_len } else { piece.map_or(0, <[u8]>::len) };
+            let mut buf = begun.take().unwrap_or_else(|| Some(pool.take(room())));
+            match (&mut buf, piece) {
+                (Some(buf), Some(piece)) => buf.append(piece),
+                (buf, None) => {
+                    *misplaced += 1;
+                    *buf = None;
+                }
+                (None, Some(_)) => {}
+            }
+            if more {
+                *begun = Some(buf);
+                return;
+            }
+            let Some(mut buf) = buf else { return };
             if *finishes_checksums && checksum::finish_partial(&mut buf) {
                 *finished += 1;
             }
-            let packet = Received { buf, time, wire_len: frame.len(), link: Link::Ethernet };
+            let packet = Received { time, wire_len: buf.len(), link: Link::Ethernet, buf };
             counters.received(&packet);
             batch.push(packet);
-        });
-        let (_, misplaced) = outcome?;
-        self.misplaced += misplaced as u64;
+        })?;
         if self.socket.is_sending() {
             self.socket.transmit()?;
         }

@@ -8,6 +8,8 @@
 //! ```
 //!
 //! Each ring has as many slots as there are chunks in its circle, so that putting a chunk into a ring always works.
+//!
+//! A frame longer than a chunk goes through several, one slot each; all but the last say that more follows (Linux 6.6).
 
 use std::ffi::c_int;
 use std::io;
@@ -15,7 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use super::ring::{Consumer, Producer};
-use super::umem::Umem;
+use super::umem::{self, Umem};
 use crate::live::sys::{self, Plain, Wake};
 
 // SAFETY: structures of integers.
@@ -31,6 +33,8 @@ unsafe impl Plain for libc::xdp_desc {}
 const RELEASE: Duration = Duration::from_millis(500);
 /// Frames that one call sends in copy mode.
 const SENT_A_CALL: u32 = 32;
+/// Chunks that a frame may have: the kernel makes no packet of more pages than 17 (`MAX_SKB_FRAGS`).
+const CHUNKS_A_FRAME: usize = 16;
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
 /// Busy polling: how long one call may look for frames, and how many it processes.
@@ -49,18 +53,35 @@ pub(super) struct Socket {
     idle: Vec<u64>,
     slots: u32,
     zero_copy: bool,
+    /// A frame may take several chunks.
+    several: bool,
     busy: bool,
 }
 
+/// What a socket is to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// The device's index.
+    pub(super) device: u32,
+    /// Which of its queues.
+    pub(super) queue: u32,
+    /// Slots of each ring.
+    pub(super) slots: u32,
+    /// Bytes of the longest frame.
+    pub(super) frame_len: usize,
+    /// The device reads and writes the memory itself.
+    pub(super) zero_copy: bool,
+}
+
 impl Socket {
-    /// Takes queue `queue` of the device with this index. Each ring has `slots` slots; frames have up to `frame_len` bytes.
+    /// Takes a queue of a device.
     ///
     /// # Errors
-    /// When the queue is taken or not there, the driver cannot do without copies, or we may not.
-    pub(super) fn open(device: u32, queue: u32, slots: u32, frame_len: usize, zero_copy: bool) -> io::Result<Socket> {
+    /// When the queue is taken or not there, the driver cannot do without copies or a frame needs several chunks and may not, or we may not.
+    pub(super) fn open(wanted: Wanted) -> io::Result<Socket> {
         let begin = Instant::now();
         loop {
-            match Socket::try_open(device, queue, slots, frame_len, zero_copy) {
+            match Socket::try_open(wanted) {
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) && begin.elapsed() < RELEASE => {
                     std::thread::sleep(Duration::from_millis(5));
                 }
@@ -69,7 +90,13 @@ impl Socket {
         }
     }
 
-    fn try_open(device: u32, queue: u32, slots: u32, frame_len: usize, zero_copy: bool) -> io::Result<Socket> {
+    fn try_open(wanted: Wanted) -> io::Result<Socket> {
+        let Wanted { device, queue, slots, frame_len, zero_copy } = wanted;
+        if !slots.is_power_of_two() {
+            let message = format!("rings have a power of two of slots, not {slots}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let several = frame_len > umem::WHOLE;
         let fd = sys::socket(libc::AF_XDP, libc::SOCK_RAW, 0)?;
         let umem = Umem::new(slots * 2, frame_len)?;
         let set = |name: c_int, value: u32| sys::set_option(fd.as_fd(), libc::SOL_XDP, name, &value);
@@ -92,6 +119,7 @@ impl Socket {
             umem,
             slots,
             zero_copy: false,
+            several,
             busy: false,
             fd,
         };
@@ -99,7 +127,7 @@ impl Socket {
             socket.fill(socket.umem.address(number));
         }
         socket.fill.show();
-        let mode = if zero_copy { libc::XDP_ZEROCOPY } else { libc::XDP_COPY };
+        let mode = if zero_copy { libc::XDP_ZEROCOPY } else { libc::XDP_COPY } | if several { libc::XDP_USE_SG } else { 0 };
         let address = libc::sockaddr_xdp {
             sxdp_family: libc::AF_XDP as u16,
             sxdp_flags: mode | libc::XDP_USE_NEED_WAKEUP,
@@ -107,7 +135,7 @@ impl Socket {
             sxdp_queue_id: queue,
             sxdp_shared_umem_fd: 0,
         };
-        sys::bind(socket.fd.as_fd(), &address)?;
+        sys::bind(socket.fd.as_fd(), &address).map_err(|error| if several { too_long(frame_len, &error) } else { error })?;
         let options: libc::xdp_options = sys::option(socket.fd.as_fd(), libc::SOL_XDP, libc::XDP_OPTIONS)?;
         socket.zero_copy = options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
         Ok(socket)
@@ -128,25 +156,25 @@ impl Socket {
         self.zero_copy
     }
 
-    /// Hands up to `max` received frames to `take`, oldest first, and gives their memory back to the kernel. How many there were, and how many of
-    /// them the kernel placed where no frame can be.
+    /// Hands up to `max` received frames to `take`, oldest first, and gives their memory back to the kernel. A frame may come in several pieces:
+    /// `take` is told whether more follow, the rest of them in a later call if need be; and gets none for a piece that the kernel placed where no frame can
+    /// be.
     ///
     /// # Errors
     /// When the device is gone.
     #[inline]
-    pub(super) fn receive(&mut self, max: usize, mut take: impl FnMut(&[u8])) -> io::Result<(usize, usize)> {
-        let (mut received, mut misplaced) = (0, 0);
-        while received < max
+    pub(super) fn receive(&mut self, max: usize, mut take: impl FnMut(Option<&[u8]>, bool)) -> io::Result<()> {
+        let (mut frames, mut pieces) = (0, 0);
+        while frames < max
             && let Some(descriptor) = self.rx.pop()
         {
-            match self.umem.frame(descriptor.addr, descriptor.len) {
-                Some(frame) => take(frame),
-                None => misplaced += 1,
-            }
+            let more = descriptor.options & libc::XDP_PKT_CONTD != 0;
+            take(self.umem.frame(descriptor.addr, descriptor.len), more);
             self.fill(self.umem.chunk_of(descriptor.addr));
-            received += 1;
+            pieces += 1;
+            frames += usize::from(!more);
         }
-        if received > 0 {
+        if pieces > 0 {
             self.rx.give_back();
             self.fill.show();
         }
@@ -154,7 +182,7 @@ impl Socket {
         if self.busy || self.fill.wants_wakeup() {
             self.wake(Wake::Receive)?;
         }
-        Ok((received, misplaced))
+        Ok(())
     }
 
     /// Gives a chunk of the first circle to the kernel. There is a slot for each.
@@ -163,7 +191,7 @@ impl Socket {
         debug_assert!(pushed, "the fill ring has a slot for each chunk of its circle");
     }
 
-    /// Copies a frame into an idle chunk and puts it into the send ring, where the kernel sees it after [`Socket::transmit`]. False when no chunk is
+    /// Copies a frame into idle chunks and puts it into the send ring, where the kernel sees it after [`Socket::transmit`]. False when no chunks are
     /// idle or the frame is too long or too short. (The kernel throws a descriptor away that it finds wrong, and its chunk would be lost.)
     #[inline]
     #[must_use]
@@ -171,16 +199,27 @@ impl Socket {
         if frame.len() < ETHERNET {
             return false;
         }
-        if self.idle.is_empty() {
-            self.reap();
-        }
-        let Some(&address) = self.idle.last() else { return false };
-        if !self.umem.write(address, frame) {
+        let chunks = frame.len().div_ceil(self.umem.chunk());
+        if chunks > if self.several { CHUNKS_A_FRAME } else { 1 } {
             return false;
         }
-        self.idle.pop();
-        let pushed = self.tx.push(libc::xdp_desc { addr: address, len: frame.len() as u32, options: 0 });
-        debug_assert!(pushed, "the send ring has a slot for each chunk of its circle");
+        if self.idle.len() < chunks {
+            self.reap();
+            if self.idle.len() < chunks {
+                return false;
+            }
+        }
+        let mut rest = frame;
+        while let Some(piece) = rest.get(..rest.len().min(self.umem.chunk())).filter(|piece| !piece.is_empty())
+            && let Some(address) = self.idle.pop()
+        {
+            rest = rest.get(piece.len()..).unwrap_or_default();
+            let written = self.umem.write(address, piece);
+            debug_assert!(written, "a piece fits a chunk");
+            let options = if rest.is_empty() { 0 } else { libc::XDP_PKT_CONTD };
+            let pushed = self.tx.push(libc::xdp_desc { addr: address, len: piece.len() as u32, options });
+            debug_assert!(pushed, "the send ring has a slot for each chunk of its circle");
+        }
         true
     }
 
@@ -252,6 +291,16 @@ impl Socket {
     pub(super) fn statistics(&self) -> io::Result<libc::xdp_statistics> {
         sys::option(self.fd.as_fd(), libc::SOL_XDP, libc::XDP_STATISTICS)
     }
+}
+
+/// Why a socket for frames longer than a chunk is refused.
+fn too_long(frame_len: usize, error: &io::Error) -> io::Error {
+    let message = format!(
+        "frames of {frame_len} bytes go through several chunks of {} (Linux 6.6, and a driver that can): {error}; lower the device's MTU to {}",
+        umem::WHOLE,
+        umem::WHOLE - 22
+    );
+    io::Error::new(error.kind(), message)
 }
 
 impl AsFd for Socket {

@@ -11,6 +11,8 @@ use crate::live::sys::Mapping;
 const HEADROOM: usize = 256;
 /// The largest chunk: a page.
 const LARGEST: usize = 4096;
+/// The longest frame of which the part behind the kernel's bytes fits the largest chunk.
+pub(super) const WHOLE: usize = LARGEST - HEADROOM;
 
 /// The memory.
 #[derive(Debug)]
@@ -20,16 +22,12 @@ pub(super) struct Umem {
 }
 
 impl Umem {
-    /// Memory for `frames` frames of up to `frame_len` bytes.
+    /// So many chunks for frames of up to `frame_len` bytes. A frame longer than [`WHOLE`] takes several.
     ///
     /// # Errors
-    /// When a frame does not fit a page, or there is no memory.
+    /// When there is no memory.
     pub(super) fn new(frames: u32, frame_len: usize) -> io::Result<Umem> {
         let chunk = if frame_len + HEADROOM <= LARGEST / 2 { LARGEST / 2 } else { LARGEST };
-        if frame_len + HEADROOM > chunk {
-            let message = format!("frames of {frame_len} bytes: AF_XDP holds {} in a page; lower the device's MTU", LARGEST - HEADROOM);
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-        }
         Ok(Umem { memory: Mapping::anonymous(frames as usize * chunk)?, chunk })
     }
 
@@ -44,6 +42,11 @@ impl Umem {
             flags: 0,
             tx_metadata_len: 0,
         })
+    }
+
+    /// Bytes of a chunk: what of a frame to be sent goes into one.
+    pub(super) fn chunk(&self) -> usize {
+        self.chunk
     }
 
     /// Where the chunk of this number begins.
@@ -92,7 +95,7 @@ mod tests {
     fn chunks_are_as_large_as_frames_need() {
         assert_eq!(Umem::new(4, 1518).unwrap().chunk, 2048);
         assert_eq!(Umem::new(4, 3500).unwrap().chunk, 4096);
-        assert!(Umem::new(4, 9000).unwrap_err().to_string().contains("MTU"));
+        assert_eq!(Umem::new(4, 9022).unwrap().chunk, 4096);
     }
 
     #[test]

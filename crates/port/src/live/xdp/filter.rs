@@ -34,7 +34,7 @@ pub enum Takes {
     /// Those to be forwarded; the host's own stay in the kernel.
     #[default]
     Forwarded,
-    /// All, also those to other stations. The kernel gets none, whatever addresses it has.
+    /// All, also those to other stations: the device is in promiscuous mode. The kernel gets none, whatever addresses it has.
     Everything,
 }
 

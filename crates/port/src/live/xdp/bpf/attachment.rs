@@ -65,6 +65,10 @@ impl Attachment {
                 Some(libc::EINVAL | libc::ERANGE | libc::EOPNOTSUPP) => {
                     "the driver refuses; lower the MTU (about 3500 on most drivers), switch off LRO, or ask for a generic program"
                 }
+                Some(libc::ENOSPC) => {
+                    "the driver has too few queues (a veth device needs as many to receive on as the other end has to send: ethtool -L), or ask for a \
+                     generic program"
+                }
                 _ => "attaching the XDP program",
             };
             BpfError::call(hint)(error)

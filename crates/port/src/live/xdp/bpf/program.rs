@@ -10,6 +10,8 @@ use crate::live::xdp::Insn;
 const PROG_LOAD: c_int = 5;
 const PROG_TEST_RUN: c_int = 10;
 const PROG_TYPE_XDP: u32 = 6;
+/// The program may be at devices whose frames stand in several pieces (Linux 5.18). It sees the first.
+const XDP_HAS_FRAGS: u32 = 1 << 5;
 /// Bytes of the verifier's account that are kept.
 const LOG: usize = 1 << 16;
 
@@ -69,9 +71,12 @@ impl Program {
             attach: ATTACH_XDP,
             ..Load::default()
         };
-        // SAFETY: the command's structure; code and licence outlive the call, and the code is as long as it says.
-        if let Ok(fd) = unsafe { bpf_new(PROG_LOAD, &mut load) } {
-            return Ok(Program { fd });
+        for flags in [XDP_HAS_FRAGS, 0] {
+            load.flags = flags;
+            // SAFETY: the command's structure; code and licence outlive the call, and the code is as long as it says.
+            if let Ok(fd) = unsafe { bpf_new(PROG_LOAD, &mut load) } {
+                return Ok(Program { fd });
+            }
         }
         // Once more for the account, which costs time and memory that a sound program need not spend.
         let mut log = vec![0_u8; LOG];
