@@ -21,6 +21,11 @@ impl Failure {
         Failure { status: 1, message: why.to_string() }
     }
 
+    /// No router answers at the control socket: exit status 3.
+    pub fn absent(why: impl fmt::Display) -> Failure {
+        Failure { status: 3, message: why.to_string() }
+    }
+
     pub fn status(&self) -> ExitCode {
         ExitCode::from(self.status)
     }

@@ -37,6 +37,9 @@ pub struct PortRow {
     /// What else happened, by its name in `docs/ports.md`; only what did.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub events: BTreeMap<String, u64>,
+    /// What the operator should know, a sentence each; also why it is not open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A worker.
@@ -175,10 +178,12 @@ pub struct UnsupportedRow {
 }
 
 /// How far the mirror stands from the kernel.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug, Default)]
 pub struct MirrorRow {
-    /// Everything that the kernel is known to have said is in the tables.
+    /// All that the kernel told is in the tables, and nothing is to be read again.
     pub settled: bool,
+    /// Seconds since something of the kernel was read.
+    pub quiet: f64,
     /// What is left to the kernel: as many as `show unsupported` lists.
     pub unsupported: u64,
     /// What happened while the kernel was followed, by its name in `docs/metrics.md`.

@@ -29,10 +29,12 @@ pub use self::router::{MirrorStanding, PortState, Router};
 pub use self::settings::{DEFAULT_SOCKET, MetricsAddress, parse_workers};
 pub use self::snapshot::{QueueSnapshot, Snapshot, WorkTime};
 
-use self::router::Source;
+pub use self::router::Source;
+pub use self::workers::Workers;
+
 use self::settings::{Mode, Settings};
 use self::work::Done;
-use self::workers::Workers;
+use crate::api::Places;
 use crate::args::{Refs, RunArgs};
 use crate::failure::Failure;
 use crate::network;
@@ -59,6 +61,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     devices::compare(&found, &configuration);
     let signals = Signals::new().map_err(Failure::unusable)?;
+    let places = Places::take(&settings.control.socket, settings.control.group.as_deref()).map_err(Failure::unusable)?;
     let workers = settings.workers.unwrap_or_else(|| shares::fitting(&found, &settings.ports));
     let mut opened = devices::open(&found, &settings, workers)?;
     let states = opened.iter().map(|opened| opened.state()).collect();
@@ -67,10 +70,12 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
 
     let tables = Arc::clone(&configuration.tables);
     let workers = Workers::start(&tables, shares, settings.busy_poll)?;
-    let router = Router::new(workers, tables, Source::Standalone(Box::new(Mutex::new(configuration))), states);
+    let router = Arc::new(Router::new(workers, tables, Source::Standalone(Box::new(Mutex::new(configuration))), states));
+    let services = places.serve(&router).map_err(Failure::unusable)?;
     say(format_args!("running: {}", devices::describe(&router.ports())));
 
     wait(&signals, router.workers(), settings.seconds);
+    drop(services);
     let done = router.workers().stop()?;
     // Only now that no worker has a port of it any more.
     drop(opened);

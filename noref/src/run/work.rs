@@ -66,7 +66,7 @@ impl Work {
             batch: Vec::with_capacity(TURN),
             clock: Clock::start(),
             inbox,
-            probes: Probes::default(),
+            probes: Probes::new(number),
             traces: false,
             busy_poll,
             began: Instant::now(),

@@ -45,6 +45,7 @@ struct Shared {
 /// A packet that a trace is for, or what became of it later.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Told {
+    pub worker: usize,
     /// The worker's number of it; one that waited comes again under it.
     pub frame: u64,
     /// The port that it came in by, by its place among the ports; none of what did not come in.
@@ -84,8 +85,8 @@ impl Drop for Watch {
 }
 
 /// All traces that a worker takes part in.
-#[derive(Default)]
 pub struct Probes {
+    worker: usize,
     wanted: Vec<Wanted>,
     /// What came in and has no step yet.
     arrived: Option<Arrived>,
@@ -109,6 +110,11 @@ struct Kept {
 }
 
 impl Probes {
+    /// Those of worker number `worker`: none yet.
+    pub fn new(worker: usize) -> Probes {
+        Probes { worker, wanted: Vec::new(), arrived: None, waiting: VecDeque::new() }
+    }
+
     /// Takes part in a trace too. False when there are too many already: that one is over then.
     pub fn add(&mut self, wanted: Wanted) -> bool {
         let room = self.wanted.len() < TRACES;
@@ -118,11 +124,11 @@ impl Probes {
         room
     }
 
-    /// True when no trace is on, and nothing has to be told to this. Traces that are over end here.
+    /// True when no trace is on. Traces that are over end here.
     pub fn are_off(&mut self) -> bool {
         self.wanted.retain(|wanted| !wanted.shared.over.load(Ordering::Relaxed));
         if self.wanted.is_empty() {
-            *self = Probes::default();
+            (self.arrived, self.waiting) = (None, VecDeque::new());
         }
         self.wanted.is_empty()
     }
@@ -158,10 +164,10 @@ impl Probes {
                 }
                 // What led to it comes first, unless it was told already.
                 if !earlier.is_empty() && !before {
-                    wanted.tell(Told { frame: last.frame, port, steps: earlier.to_vec(), bytes: None });
+                    wanted.tell(Told { worker: self.worker, frame: last.frame, port, steps: earlier.to_vec(), bytes: None });
                 }
                 let bytes = arrived.and_then(|arrived| arrived.bytes.clone()).filter(|_| wanted.bytes);
-                wanted.tell(Told { frame: last.frame, port, steps: steps.to_vec(), bytes });
+                wanted.tell(Told { worker: self.worker, frame: last.frame, port, steps: steps.to_vec(), bytes });
             }
             if last.stage == "wait"
                 && let (Some(port), Some(layers)) = (port, layers)
@@ -212,7 +218,7 @@ mod tests {
 
     /// Sends one packet, number 7 by port 1, with these stages past a trace of these words; the stages that are told.
     fn told(words: &str, stages: &[&'static str]) -> Vec<Vec<&'static str>> {
-        let mut probes = Probes::default();
+        let mut probes = Probes::new(3);
         let (wanted, watch) = watch(filter(words), None, false);
         assert!(probes.add(wanted));
         probes.arrive(7, 1, &packet());
@@ -238,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_packet_that_waited_is_known_again_with_what_led_to_it() {
-        let mut probes = Probes::default();
+        let mut probes = Probes::new(3);
         let (every, all) = watch(filter("from 192.0.2.1"), Some(1), true);
         let (dropped, drops) = watch(filter("drop any"), None, false);
         assert!(probes.add(every) && probes.add(dropped));
@@ -261,7 +267,7 @@ mod tests {
 
     #[test]
     fn what_is_not_read_is_bounded_and_counted() {
-        let mut probes = Probes::default();
+        let mut probes = Probes::new(3);
         let (wanted, watch) = watch(Filter::default(), None, false);
         assert!(probes.add(wanted));
         for frame in 0..BACKLOG as u64 + 10 {
@@ -274,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_trace_ends_with_its_watch_and_there_are_only_so_many() {
-        let mut probes = Probes::default();
+        let mut probes = Probes::new(3);
         assert!(probes.are_off());
         let watches: Vec<_> = (0..TRACES).map(|_| watch(Filter::default(), None, false)).collect();
         let watches: Vec<_> = watches.into_iter().map(|(wanted, watch)| (probes.add(wanted), watch)).collect();

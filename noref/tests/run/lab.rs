@@ -188,7 +188,12 @@ fn spawn(lab: &Lab, network: &str, arguments: &[&str], scratch: &Scratch) -> Chi
     let net = scratch.path().join("network.ip");
     fs::write(&net, network).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_noref"));
-    command.args(["run", "--port", "e0", "--port", "e1", "--net"]).arg(net).args(arguments);
+    command
+        .args(["run", "--port", "e0", "--port", "e1", "--net"])
+        .arg(net)
+        .arg("--socket")
+        .arg(scratch.path().join("noref.sock"))
+        .args(arguments);
     if !arguments.contains(&"--seconds") {
         command.args(["--seconds", "60"]);
     }

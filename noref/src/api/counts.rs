@@ -1,0 +1,223 @@
+//! Rows of what is counted: each worker's numbers, added up.
+
+use std::collections::BTreeMap;
+
+use control::mirror::MirrorCounters;
+use plane::Counters;
+use route::DropReason;
+
+use super::rows::{CounterRow, DropRow, MirrorRow, PortRow, SidRow, Traffic, UnsupportedRow, WorkerRow};
+use super::tables::{addresses, name};
+use crate::run::{MirrorStanding, QueueSnapshot, Router, Snapshot};
+
+/// What all workers counted of the router as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    pub forwarded: u64,
+    pub originated: u64,
+    pub delivered: u64,
+    pub dropped: u64,
+    pub reassembled: u64,
+    pub waiting: u64,
+}
+
+impl Totals {
+    /// Each with its name. One added and forgotten here does not compile.
+    pub fn named(&self) -> [(&'static str, u64); 6] {
+        let Totals { forwarded, originated, delivered, dropped, reassembled, waiting } = *self;
+        [
+            ("forwarded", forwarded),
+            ("originated", originated),
+            ("delivered", delivered),
+            ("dropped", dropped),
+            ("reassembled", reassembled),
+            ("waiting", waiting),
+        ]
+    }
+}
+
+/// What all workers counted; `ports` are the rows of their ports.
+pub fn totals(snapshots: &[Snapshot], ports: &[PortRow]) -> Totals {
+    let sum = |of: fn(&Counters) -> u64| snapshots.iter().map(|snapshot| of(&snapshot.counters)).sum();
+    Totals {
+        forwarded: sum(|counters| counters.forwarded),
+        originated: sum(|counters| counters.originated),
+        delivered: ports.iter().map(|port| port.delivered).sum(),
+        dropped: sum(Counters::dropped),
+        reassembled: sum(|counters| counters.reassembled),
+        waiting: snapshots.iter().map(|snapshot| snapshot.waiting as u64).sum(),
+    }
+}
+
+/// The ports, in their places.
+pub fn ports(router: &Router, snapshots: &[Snapshot]) -> Vec<PortRow> {
+    let states = router.ports();
+    router.editor(|editor| {
+        let row = |state: &crate::run::PortState| {
+            let queues = snapshots.iter().flat_map(|snapshot| &snapshot.queues).filter(|queue| queue.place == state.place);
+            let sum = added(queues);
+            let (received, sent) = sum.as_ref().map(traffic).unwrap_or_default();
+            let link = editor.links().of_port(state.place);
+            let counted = |of: fn(&plane::LinkCount) -> u64| {
+                link.map_or(0, |link| snapshots.iter().map(|snapshot| of(&snapshot.counters.link(link.index))).sum())
+            };
+            PortRow {
+                port: state.name.clone(),
+                driver: state.driver.to_owned(),
+                queues: state.queues.into(),
+                up: link.is_some_and(|link| link.up),
+                mac: link.map(|link| link.mac.to_string()).unwrap_or_default(),
+                mtu: link.map_or(0, |link| link.mtu),
+                addresses: link.map(addresses).unwrap_or_default(),
+                received,
+                sent,
+                delivered: counted(|count| count.delivered),
+                waiting: counted(|count| count.waiting),
+                events: sum.map(|sum| events(&sum)).unwrap_or_default(),
+                notes: state.notes.clone(),
+            }
+        };
+        states.iter().map(row).collect()
+    })
+}
+
+/// What several queues counted, together.
+fn added<'a>(mut queues: impl Iterator<Item = &'a QueueSnapshot>) -> Option<QueueSnapshot> {
+    let mut sum = queues.next()?.clone();
+    queues.for_each(|queue| sum.add(queue));
+    Some(sum)
+}
+
+fn traffic(queue: &QueueSnapshot) -> (Traffic, Traffic) {
+    let port::Counters { rx_packets, rx_bytes, tx_packets, tx_bytes, rx_truncated: _, tx_failed: _ } = queue.counters;
+    (Traffic { packets: rx_packets, bytes: rx_bytes }, Traffic { packets: tx_packets, bytes: tx_bytes })
+}
+
+/// What happened at a queue besides packets that came and went.
+fn events(queue: &QueueSnapshot) -> BTreeMap<String, u64> {
+    let own = [("rx_truncated", queue.counters.rx_truncated), ("tx_failed", queue.counters.tx_failed)];
+    let mut events = BTreeMap::new();
+    for (event, count) in own.into_iter().chain(queue.events.iter().copied()).filter(|(_, count)| *count > 0) {
+        // A port may tell of its own counters as events too: the same number, once.
+        events.insert(event.to_owned(), count);
+    }
+    events
+}
+
+/// The workers, by number.
+pub fn workers(snapshots: &[Snapshot]) -> Vec<WorkerRow> {
+    let row = |snapshot: &Snapshot| {
+        let (received, sent) = added(snapshot.queues.iter()).as_ref().map(traffic).unwrap_or_default();
+        let queue = |queue: &QueueSnapshot| match queue.queue {
+            Some(number) => format!("{}/{number}", queue.port),
+            None => queue.port.clone(),
+        };
+        let (total, busy) = (snapshot.time.total.as_secs_f64(), snapshot.time.busy.as_secs_f64());
+        WorkerRow {
+            worker: snapshot.worker as u64,
+            core: snapshot.core.map(|core| core as u64),
+            queues: snapshot.queues.iter().map(queue).collect(),
+            busy: if total > 0.0 { busy / total } else { 0.0 },
+            received,
+            sent,
+            forwarded: snapshot.counters.forwarded,
+            originated: snapshot.counters.originated,
+            dropped: snapshot.counters.dropped(),
+        }
+    };
+    snapshots.iter().map(row).collect()
+}
+
+/// Every SID, by table and prefix.
+pub fn sids(router: &Router, snapshots: &[Snapshot]) -> Vec<SidRow> {
+    let mut all = router.sids();
+    all.sort_unstable_by_key(|(table, prefix, _)| (*table, *prefix));
+    router.editor(|editor| {
+        let row = |(table, prefix, id): (route::TableId, route::Prefix<std::net::Ipv6Addr>, route::SidId)| {
+            // One that went since it was listed.
+            let sid = router.tables().sids.snapshot(id.0)?;
+            let mut row = SidRow {
+                sid: format!("{}/{}", prefix.addr(), prefix.len()),
+                table: table.to_string(),
+                behavior: sid.descriptor().name.to_owned(),
+                action: sid.display_with(&|dev| Some(name(editor.links(), dev))).to_string(),
+                ..SidRow::default()
+            };
+            for count in snapshots.iter().map(|snapshot| snapshot.counters.sid(id)) {
+                row.packets += count.processed.packets;
+                row.bytes += count.processed.bytes;
+                row.errors += count.errors;
+            }
+            Some(row)
+        };
+        all.into_iter().filter_map(row).collect()
+    })
+}
+
+/// Packets dropped for a reason, over all workers.
+pub fn dropped_for(snapshots: &[Snapshot], reason: DropReason) -> u64 {
+    snapshots.iter().map(|snapshot| snapshot.counters.drops(reason)).sum()
+}
+
+/// Why packets were dropped, most frequent first; only reasons that occurred.
+pub fn drops(snapshots: &[Snapshot]) -> Vec<DropRow> {
+    let row = |reason: &DropReason| DropRow {
+        reason: reason.word().to_owned(),
+        packets: dropped_for(snapshots, *reason),
+        meaning: reason.meaning().to_owned(),
+    };
+    let mut rows: Vec<_> = DropReason::ALL.iter().map(row).filter(|row| row.packets > 0).collect();
+    rows.sort_by(|a, b| b.packets.cmp(&a.packets).then_with(|| a.reason.cmp(&b.reason)));
+    rows
+}
+
+/// Everything that is counted of the router as a whole, then of each port.
+pub fn counters(snapshots: &[Snapshot], ports: &[PortRow]) -> Vec<CounterRow> {
+    let of_router = totals(snapshots, ports).named().map(|(counter, value)| CounterRow { port: None, counter: counter.to_owned(), value });
+    let of_port = |port: &PortRow| {
+        let own = [
+            ("received_packets", port.received.packets),
+            ("received_bytes", port.received.bytes),
+            ("sent_packets", port.sent.packets),
+            ("sent_bytes", port.sent.bytes),
+            ("delivered_packets", port.delivered),
+        ];
+        let own = own.map(|(counter, value)| (counter.to_owned(), value));
+        let events = port.events.clone();
+        let name = port.port.clone();
+        own.into_iter().chain(events).map(move |(counter, value)| CounterRow { port: Some(name.clone()), counter, value })
+    };
+    of_router.into_iter().chain(ports.iter().flat_map(of_port)).collect()
+}
+
+/// What is left to the kernel; nothing of a router that mirrors nobody.
+pub fn unsupported(standing: Option<&MirrorStanding>) -> Vec<UnsupportedRow> {
+    let all = standing.map(|standing| standing.unsupported.as_slice()).unwrap_or_default();
+    all.iter().map(|left| UnsupportedRow { what: left.what.clone(), reason: left.reason.to_string() }).collect()
+}
+
+/// How far the mirror stands from the kernel.
+pub fn mirror(standing: &MirrorStanding) -> MirrorRow {
+    MirrorRow {
+        settled: standing.settled,
+        quiet: standing.last_event.as_secs_f64(),
+        unsupported: standing.unsupported.len() as u64,
+        counters: mirror_counters(&standing.counters).into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+    }
+}
+
+/// Each of the mirror's counters with its name. One added and forgotten here does not compile.
+pub fn mirror_counters(counters: &MirrorCounters) -> [(&'static str, u64); 9] {
+    let MirrorCounters { events, malformed, lost, truncated, dumps, torn, refused, checks, differences } = *counters;
+    [
+        ("events", events),
+        ("malformed", malformed),
+        ("lost", lost),
+        ("truncated", truncated),
+        ("dumps", dumps),
+        ("torn", torn),
+        ("refused", refused),
+        ("checks", checks),
+        ("differences", differences),
+    ]
+}

@@ -1,0 +1,279 @@
+//! The server of the control socket: a thread that takes connections, and one for each of them.
+//!
+//! A client can do little harm: there are only so many, a request is only so long, one that is silent or does not read for too long is let go.
+
+use std::io::{self, BufReader, BufWriter, Read};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use port::live::{wait_any, wait_readable};
+
+use super::answer::{Answer, answer};
+use super::line::{self, NoLine};
+use super::protocol::{Body, MAX_REQUEST, Refusal, Request};
+use super::socket::Socket;
+use crate::run::Router;
+use crate::stderr::say;
+
+/// Clients at the same time.
+const MOST_CLIENTS: usize = 32;
+/// A client that asks for nothing for this long is let go.
+const SILENCE: Duration = Duration::from_secs(300);
+/// One that does not read what it asked for, for this long, too.
+const STUCK: Duration = Duration::from_secs(10);
+/// Waited before connections are taken again, when there were no descriptors left for one.
+const BREATH: Duration = Duration::from_millis(100);
+/// Looked up again after this time at the latest, whether the end has come.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// A server that runs; it ends with this value, and what it is doing for its clients with it.
+pub struct Server {
+    /// Its other end goes with this one.
+    bell: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Answers for `router` at `socket`.
+    ///
+    /// # Errors
+    /// When there are no threads or descriptors left.
+    pub fn start(router: Arc<Router>, socket: Socket) -> io::Result<Server> {
+        let (bell, end) = UnixStream::pair()?;
+        let serve = move || serve(&router, &socket, &end);
+        let thread = thread::Builder::new().name("noref-control".into()).spawn(serve)?;
+        Ok(Server { bell: Some(bell), thread: Some(thread) })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.bell.take());
+        // What went wrong in there has been said, and is no reason not to end.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Takes connections until `end` can be read.
+fn serve(router: &Router, socket: &Socket, end: &UnixStream) {
+    let clients = Clients::default();
+    thread::scope(|scope| {
+        loop {
+            if wait_any(&[socket.listener().as_fd(), end.as_fd()], LONGEST_WAIT).is_err() || is_over(end) {
+                break;
+            }
+            let stream = match socket.listener().accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => continue,
+                Err(error) => {
+                    // No descriptors left, most likely. It passes, or it does not; it is no reason to spin.
+                    say(format_args!("the control socket took no connection: {error}"));
+                    thread::sleep(BREATH);
+                    continue;
+                }
+            };
+            let Ok(client) = clients.enter(&stream) else { continue };
+            let spawned = thread::Builder::new().name("noref-client".into()).spawn_scoped(scope, move || {
+                // One that is gone, or does not read, is told nothing.
+                let _ = client.serve(router, &stream);
+            });
+            if let Err(error) = spawned {
+                say(format_args!("the control socket took no connection: {error}"));
+            }
+        }
+        clients.send_away();
+    });
+}
+
+fn is_over(end: &UnixStream) -> bool {
+    wait_readable(end.as_fd(), Duration::ZERO).unwrap_or(true)
+}
+
+/// Who is connected.
+#[derive(Default)]
+struct Clients {
+    streams: Mutex<Vec<Option<UnixStream>>>,
+}
+
+/// One that is.
+struct Client<'c> {
+    clients: &'c Clients,
+    /// Its place among them; none when there was none left.
+    place: Option<usize>,
+}
+
+impl Clients {
+    fn streams(&self) -> MutexGuard<'_, Vec<Option<UnixStream>>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(&self, stream: &UnixStream) -> io::Result<Client<'_>> {
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(SILENCE))?;
+        stream.set_write_timeout(Some(STUCK))?;
+        let mut streams = self.streams();
+        let free = streams.iter().position(Option::is_none).or_else(|| {
+            let room = streams.len() < MOST_CLIENTS;
+            room.then(|| {
+                streams.push(None);
+                streams.len() - 1
+            })
+        });
+        if let Some(slot) = free.and_then(|place| streams.get_mut(place)) {
+            *slot = Some(stream.try_clone()?);
+        }
+        Ok(Client { clients: self, place: free })
+    }
+
+    /// Ends all connections; whoever serves one sees it.
+    fn send_away(&self) {
+        for stream in self.streams().iter().flatten() {
+            // One that is gone already needs no ending.
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+}
+
+impl Drop for Client<'_> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.place.and_then(|place| self.clients.streams().get_mut(place).map(Option::take)) {
+            drop(slot);
+        }
+    }
+}
+
+impl Client<'_> {
+    /// Answers its requests, one after the other, until it goes.
+    fn serve(&self, router: &Router, stream: &UnixStream) -> io::Result<()> {
+        let mut reader = BufReader::new(stream);
+        let mut writer = BufWriter::new(stream);
+        let mut answers = Answer::new(&mut writer);
+        if self.place.is_none() {
+            let message = format!("{MOST_CLIENTS} clients are connected, which is all there may be: try again when one has gone");
+            return answers.last(Body::Error(Refusal::new(message)));
+        }
+        let mut line = Vec::new();
+        loop {
+            match line::read(&mut reader, &mut line, MAX_REQUEST) {
+                Ok(()) => {}
+                Err(NoLine::Ended | NoLine::Io(_)) => return Ok(()),
+                Err(error @ NoLine::TooLong(_)) => {
+                    answers.last(Body::Error(Refusal::new(format!("a request is one line, and {error}"))))?;
+                    return drain(&mut reader);
+                }
+            }
+            match Request::parse(&line) {
+                Ok(request) => {
+                    // A trace ends when its client does, or says anything more.
+                    let silent = reader.buffer().is_empty();
+                    let mut wanted = || silent && matches!(wait_readable(stream.as_fd(), Duration::ZERO), Ok(false));
+                    answer(router, request, &mut wanted, &mut answers)?;
+                }
+                Err(refusal) => answers.last(Body::Error(refusal))?,
+            }
+        }
+    }
+}
+
+/// Reads a little of what else was sent: a connection that is closed with bytes unread takes the reply with it.
+fn drain(reader: &mut impl Read) -> io::Result<()> {
+    io::copy(&mut reader.take(16 * MAX_REQUEST as u64), &mut io::sink()).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::time::Instant;
+
+    use super::super::testing::{Served, router};
+    use super::*;
+
+    const NETWORK: &str = "ip link set e0 up\nip addr add 10.0.0.1/24 dev e0\nip -6 addr add fd00::1/64 dev e0 nodad\n\
+                           ip route add 10.9.0.0/16 via 10.0.0.2\n";
+
+    #[test]
+    fn requests_are_answered_one_after_the_other_on_one_connection() {
+        let served = Served::new(&router(NETWORK, &["e0"]));
+        let mut peer = served.connect();
+        let ports = peer.ask("{\"v\":1,\"show\":{\"what\":\"ports\"}}");
+        assert!(ports.starts_with("{\"v\":1,\"ports\":[{\"port\":\"e0\",\"driver\":\"memory\""), "{ports}");
+        assert!(ports.contains("\"addresses\":[\"10.0.0.1/24\",\"fd00::1/64\""), "{ports}");
+        assert_eq!(peer.ask("{\"v\":1,\"show\":{\"what\":\"mirror\"}}"), "{\"v\":1,\"mirror\":null}\n");
+        let refused = peer.ask("{\"v\":3}");
+        assert!(refused.contains("version 3 of the protocol is not known"), "{refused}");
+        // A request that is wrong ends nothing.
+        assert_eq!(peer.ask("{\"v\":1,\"show\":{\"what\":\"drops\"}}"), "{\"v\":1,\"drops\":[]}\n");
+    }
+
+    #[test]
+    fn routes_come_in_several_lines_of_which_the_last_says_so() {
+        let served = Served::new(&router(NETWORK, &["e0"]));
+        let mut peer = served.connect();
+        peer.send(b"{\"v\":1,\"show\":{\"what\":\"routes\"}}\n");
+        let mut lines = vec![peer.line()];
+        while lines.last().is_some_and(|line| line.ends_with("\"more\":true}\n")) {
+            lines.push(peer.line());
+        }
+        let all = lines.concat();
+        assert_eq!(lines.last().unwrap(), "{\"v\":1,\"routes\":[]}\n");
+        assert!(
+            all.contains("\"prefix\":\"10.9.0.0/16\",\"kind\":\"unicast\",\"ways\":[{\"dev\":\"e0\",\"via\":\"10.0.0.2\",\"weight\":1}]"),
+            "{all}"
+        );
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused_and_the_connection_closed() {
+        let served = Served::new(&router(NETWORK, &["e0"]));
+        let mut peer = served.connect();
+        peer.send(&vec![b'x'; MAX_REQUEST + 2]);
+        let refused = peer.line();
+        assert!(refused.contains("a request is one line, and a line is longer than 65536 bytes"), "{refused}");
+        // A megabyte more is read and thrown away, and then no more.
+        let mut raw = UnixStream::connect(&served.path).unwrap();
+        let sent = (0..1024).map_while(|_| raw.write_all(&[b'x'; 64 * 1024]).ok()).count();
+        assert!(sent < 1024, "64 MiB were taken");
+    }
+
+    #[test]
+    fn damaged_requests_of_any_kind_do_not_end_the_server() {
+        let served = Served::new(&router(NETWORK, &["e0"]));
+        let whole = b"{\"v\":1,\"trace\":{\"filter\":{\"from\":\"10.0.0.0/8\",\"drop\":\"any\"},\"count\":1}}";
+        let mut peer = served.connect();
+        for at in 0..whole.len() - 1 {
+            for damage in [0x00, 0x0a, 0x22, 0x7f, 0xff] {
+                let mut bytes = whole[..at].to_vec();
+                bytes.extend([damage, b'\n']);
+                peer.send(&bytes);
+            }
+        }
+        peer.send(&[b"{\"v\":1,\"show\":".as_slice(), &vec![b'['; 5000], b"\n"].concat());
+        assert!(served.connect().ask("{\"v\":1,\"show\":{\"what\":\"rules\"}}").contains("\"action\":\"lookup main\""));
+    }
+
+    #[test]
+    fn there_are_only_so_many_clients_and_one_that_goes_makes_room() {
+        let served = Served::new(&router(NETWORK, &["e0"]));
+        let ask = "{\"v\":1,\"show\":{\"what\":\"rules\"}}";
+        let mut peers: Vec<_> = (0..MOST_CLIENTS).map(|_| served.connect()).collect();
+        assert!(peers.iter_mut().all(|peer| peer.ask(ask).contains("\"rules\"")));
+        assert!(served.connect().line().contains("32 clients are connected"));
+        peers.pop();
+        let begin = Instant::now();
+        while !served.connect().ask(ask).contains("\"rules\"") {
+            assert!(begin.elapsed() < Duration::from_secs(10), "no room was made");
+        }
+    }
+
+    #[test]
+    fn a_trace_of_a_port_that_is_not_there_is_refused_and_one_without_workers_is_over_at_once() {
+        let served = Served::new(&router(NETWORK, &["e0"]));
+        let mut peer = served.connect();
+        let refused = peer.ask("{\"v\":1,\"trace\":{\"filter\":{\"port\":\"e7\"}}}");
+        assert!(refused.contains("no port is called \\\"e7\\\"\",\"accepted\":[\"e0\"]"), "{refused}");
+        assert_eq!(peer.ask("{\"v\":1,\"trace\":{}}"), "{\"v\":1,\"traced\":{\"packets\":0,\"missed\":0}}\n");
+    }
+}
