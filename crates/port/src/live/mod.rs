@@ -1,12 +1,13 @@
 //! Ports on the devices of the running kernel.
 //!
-//! [`LiveDevice`] opens a device the best way there is; [`XdpDevice`], [`PacketPort`] and [`TapPort`] are the ways. What each can do is told in
-//! `docs/ports.md`. Opening takes privileges (CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF), receiving and sending none.
+//! [`LiveDevice`] opens a device the best way there is; [`XdpDevice`], [`PacketPort`] and [`TapPort`] are the ways. [`memif`] shares
+//! memory with another program instead. What each can do is told in `docs/ports.md`. Opening devices takes privileges (CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF), receiving and sending none.
 
 mod af_packet;
 mod af_xdp;
 mod checksum;
 mod device;
+pub mod memif;
 mod open;
 #[allow(unsafe_code, reason = "system calls")]
 mod signals;

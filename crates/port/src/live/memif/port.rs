@@ -1,0 +1,210 @@
+//! A queue of a memif interface as a port.
+
+use std::cell::Cell;
+use std::hint;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::mailbox::{Lines, Mailbox};
+use super::ring::Broken;
+use super::sys::Events;
+use crate::{Counters, Link, Pool, Port, Received, Time};
+
+/// How often it is looked for a packet before sleeping, a microsecond or two in all: peers say that they sent and look whether to wake us, and nothing
+/// keeps their processor from doing it the other way round within that time.
+const LAST_LOOKS: u32 = 32;
+/// How long a port that is dropped waits for what it sent to be taken.
+const DRAIN: Duration = Duration::from_millis(100);
+
+/// A queue of a memif interface: a ring in each direction, while a peer is connected. One worker owns it. Receiving and sending take no system call,
+/// except where the peer asks to be woken: then [`Port::flush`] takes one.
+///
+/// To ask for [`Port::descriptor`] says that the caller will wait for it: from then to the next [`Port::rx`] the peer wakes us for what it sends. While
+/// the worker is awake it does not.
+#[derive(Debug)]
+pub struct MemifPort {
+    mailbox: Arc<Mailbox>,
+    events: Events,
+    lines: Option<Lines>,
+    /// Of a peer that went, the slots that are still to be looked at: what it put in before.
+    leaving: Option<u16>,
+    /// The worker was told what to wait for.
+    waits: Cell<bool>,
+    counters: Counters,
+    unreadable: u64,
+    ring_full: u64,
+    unconnected: u64,
+}
+
+impl MemifPort {
+    pub(super) fn new(mailbox: Arc<Mailbox>) -> io::Result<MemifPort> {
+        let events = Events::new()?;
+        events.add(&mailbox.bell)?;
+        Ok(MemifPort {
+            mailbox,
+            events,
+            lines: None,
+            leaving: None,
+            waits: Cell::new(false),
+            counters: Counters::default(),
+            unreadable: 0,
+            ring_full: 0,
+            unconnected: 0,
+        })
+    }
+
+    /// True while a peer is connected, as far as this port has seen.
+    pub fn is_connected(&self) -> bool {
+        self.lines.is_some()
+    }
+
+    /// Takes the rings of a peer that came, or lets go of those of one that went.
+    #[cold]
+    fn change(&mut self) {
+        self.let_go();
+        self.leaving = None;
+        self.lines = self.mailbox.take();
+        if let Some(Lines { receiver: Some(receiver), rung, .. }) = &self.lines {
+            receiver.set_wants_waking(false);
+            if let Some(rung) = rung {
+                // Without it the worker still has its packets, when something else wakes it.
+                let _ = self.events.add(rung);
+            }
+        }
+    }
+
+    /// Slots of a peer that went that are still to be looked at. It may go on writing: what waits at first is all.
+    #[cold]
+    fn leaving(&mut self) -> u16 {
+        let receiver = self.lines.as_ref().and_then(|lines| lines.receiver.as_ref());
+        *self.leaving.get_or_insert_with(|| receiver.and_then(|receiver| receiver.waiting().ok()).unwrap_or(0))
+    }
+
+    fn let_go(&mut self) {
+        if let Some(rung) = self.lines.take().and_then(|lines| lines.rung) {
+            self.events.remove(&rung);
+        }
+    }
+
+    #[cold]
+    fn break_off(&mut self, broken: Broken) {
+        self.let_go();
+        self.mailbox.report(broken);
+    }
+
+    /// The worker is awake again: the peer need not wake it.
+    #[cold]
+    fn awake(&self) {
+        self.waits.set(false);
+        self.events.clear();
+        if let Some(Lines { receiver: Some(receiver), .. }) = &self.lines {
+            receiver.set_wants_waking(false);
+        }
+    }
+}
+
+impl Port for MemifPort {
+    fn rx(&mut self, pool: &mut Pool, batch: &mut Vec<Received>, max: usize) -> io::Result<usize> {
+        if self.waits.get() {
+            self.awake();
+        }
+        if self.mailbox.has_changed() && self.leaving() == 0 {
+            self.change();
+        }
+        let Some(Lines { receiver: Some(receiver), .. }) = &mut self.lines else { return Ok(0) };
+        let waiting = match receiver.waiting() {
+            Ok(0) => return Ok(0),
+            Ok(waiting) => waiting.min(self.leaving.unwrap_or(waiting)),
+            Err(broken) => {
+                self.break_off(broken);
+                return Ok(0);
+            }
+        };
+        let (before, time) = (batch.len(), Time::now());
+        let counters = &mut self.counters;
+        let taken = receiver.receive(waiting, max, pool, |buf| {
+            let packet = Received { wire_len: buf.len(), buf, time, link: Link::Ethernet };
+            counters.received(&packet);
+            batch.push(packet);
+        });
+        self.unreadable += taken.unreadable;
+        if let Some(leaving) = &mut self.leaving {
+            // The end of a packet that is not there will not come.
+            *leaving = if taken.slots == 0 { 0 } else { leaving.saturating_sub(taken.slots) };
+        }
+        Ok(batch.len() - before)
+    }
+
+    fn tx(&mut self, frame: &[u8], _time: Time) {
+        if self.lines.is_none() && self.mailbox.has_changed() {
+            self.change();
+        }
+        let Some(lines) = &mut self.lines else {
+            self.unconnected += 1;
+            self.counters.tx_failed += 1;
+            return;
+        };
+        match lines.sender.put(frame) {
+            Ok(true) => self.counters.sent(frame.len()),
+            Ok(false) => {
+                self.ring_full += 1;
+                self.counters.tx_failed += 1;
+            }
+            Err(broken) => {
+                self.counters.tx_failed += 1;
+                self.break_off(broken);
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.lines.as_mut().is_some_and(|lines| lines.sender.publish()) {
+            self.mailbox.wake_peer();
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.waits.set(true);
+        if self.mailbox.has_changed() {
+            self.mailbox.bell.ring();
+        }
+        if let Some(Lines { receiver: Some(receiver), .. }) = &self.lines {
+            receiver.set_wants_waking(true);
+            for _ in 0..LAST_LOOKS {
+                if receiver.waiting() != Ok(0) {
+                    self.mailbox.bell.ring();
+                    break;
+                }
+                hint::spin_loop();
+            }
+        }
+        Some(self.events.as_fd())
+    }
+
+    fn events(&mut self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("rx_unreadable", self.unreadable),
+            ("tx_ring_full", self.ring_full),
+            ("tx_unconnected", self.unconnected),
+            ("connections", self.mailbox.connections()),
+        ]
+    }
+}
+
+impl Drop for MemifPort {
+    /// Waits, bounded, until the peer has taken what was sent: told that we go it would forget it.
+    fn drop(&mut self) {
+        let until = Instant::now() + DRAIN;
+        while !self.mailbox.has_changed() && self.lines.as_ref().is_some_and(|lines| !lines.sender.is_empty()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.let_go();
+    }
+}
