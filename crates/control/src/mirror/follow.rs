@@ -211,6 +211,11 @@ impl Follow {
         if self.lost { Duration::ZERO } else { next.saturating_sub(now) }
     }
 
+    /// When an event was last read.
+    pub fn last_event(&self) -> Duration {
+        self.last_event
+    }
+
     /// True when everything known is what the kernel last told: nothing is to be read again because of events.
     pub fn is_settled(&self) -> bool {
         self.again == Again::default() && !self.lost && self.dirty.is_clean()

@@ -14,6 +14,7 @@ use super::decode::link::{Device, DeviceKind};
 use super::decode::nexthop::Nexthop;
 use super::decode::route::{KernelRoute, Place};
 use super::decode::rule::{KernelRule, RuleAction};
+use super::here::Here;
 use super::owned::{Making, Owned};
 use super::snapshot::{Dirty, Routes, Snapshot};
 use super::translate::{MAX_IFINDEX, concerns, kernel, resolve};
@@ -26,14 +27,23 @@ const KERNEL_TABLE: TableId = TableId(0);
 pub struct Mirror {
     editor: Editor,
     tables: Arc<Tables>,
-    ports: Vec<Box<str>>,
+    ports: Vec<PortIs>,
     devices: BTreeMap<IfIndex, Seen>,
+    here: Here,
     owned4: Owned<Ipv4Addr>,
     owned6: Owned<Ipv6Addr>,
     unsupported_routes4: HashMap<Place<Ipv4Addr>, Reason>,
     unsupported_routes6: HashMap<Place<Ipv6Addr>, Reason>,
     unsupported_rules: Vec<Unsupported>,
     unsupported_devices: Vec<Unsupported>,
+}
+
+/// Which device a port is.
+enum PortIs {
+    /// The one of this name, whatever its number.
+    Named(Box<str>),
+    /// The one of this number, whatever its name; none while it is not there.
+    Numbered(Option<IfIndex>),
 }
 
 /// What of a device decides about its routes.
@@ -44,17 +54,18 @@ struct Seen {
 }
 
 impl Mirror {
-    /// Empty tables. `ports` are the names of the devices that are the router's ports, in their order.
+    /// Empty tables. `ports` are the names of the devices that are the router's ports, in their places.
     pub fn new(ports: &[&str]) -> Mirror {
         let mut editor = Editor::mirror();
         everything_to_the_kernel::<Ipv4Addr>(&mut editor);
         everything_to_the_kernel::<Ipv6Addr>(&mut editor);
-        let tables = Arc::new(Tables::new(editor.network().clone()));
+        let tables = Arc::new(Tables::beside_kernel(editor.network().clone()));
         Mirror {
             editor,
             tables,
-            ports: ports.iter().map(|port| (*port).into()).collect(),
+            ports: ports.iter().map(|port| PortIs::Named((*port).into())).collect(),
             devices: BTreeMap::new(),
+            here: Here::default(),
             owned4: Owned::default(),
             owned6: Owned::default(),
             unsupported_routes4: HashMap::new(),
@@ -62,6 +73,20 @@ impl Mirror {
             unsupported_rules: Vec::new(),
             unsupported_devices: Vec::new(),
         }
+    }
+
+    /// The port in place `place` is the device of this number from the next reconciliation of devices on, whatever its name is or will be; none: it is not
+    /// there.
+    pub(super) fn set_port(&mut self, place: usize, index: Option<IfIndex>) {
+        while self.ports.len() <= place {
+            self.ports.push(PortIs::Numbered(None));
+        }
+        self.ports[place] = PortIs::Numbered(index);
+    }
+
+    /// The addresses that the kernel answers for.
+    pub fn here(&self) -> &Here {
+        &self.here
     }
 
     /// What workers read.
@@ -122,11 +147,15 @@ impl Mirror {
             self.rules(&snapshot.rules6, "IPv6 ");
         }
         for place in dirty.routes4 {
-            let made = routes(&mut self.editor, &self.tables, &mut self.owned4, snapshot, place, snapshot.routes4.get(&place));
+            let list = snapshot.routes4.get(&place);
+            self.here.look(place, list);
+            let made = routes(&mut self.editor, &self.tables, &mut self.owned4, snapshot, place, list);
             note(&mut self.unsupported_routes4, place, made);
         }
         for place in dirty.routes6 {
-            let made = routes(&mut self.editor, &self.tables, &mut self.owned6, snapshot, place, snapshot.routes6.get(&place));
+            let list = snapshot.routes6.get(&place);
+            self.here.look(place, list);
+            let made = routes(&mut self.editor, &self.tables, &mut self.owned6, snapshot, place, list);
             note(&mut self.unsupported_routes6, place, made);
         }
         for key in dirty.neighbours {
@@ -183,7 +212,10 @@ impl Mirror {
         if device.index.0 >= MAX_IFINDEX {
             return Err(Reason::IfIndex);
         }
-        let place = self.ports.iter().position(|port| **port == *device.name);
+        let place = self.ports.iter().position(|port| match port {
+            PortIs::Named(name) => **name == *device.name,
+            PortIs::Numbered(index) => *index == Some(device.index),
+        });
         let master = device.master.and_then(|master| snapshot.devices.get(&master));
         match (&device.kind, place) {
             (DeviceKind::Loopback, _) => Ok(LinkKind::Loopback),

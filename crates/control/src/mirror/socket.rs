@@ -2,18 +2,18 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
 use netlink_sys::{Socket, SocketAddr};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use route::IfIndex;
+use route::{IfIndex, NeighbourState};
 
 use super::Mirror;
 use super::decode::message::{DONE, ERROR, Message, messages};
-use super::decode::{neighbour, shared};
+use super::decode::{link, neighbour, shared, u32_at};
 use super::dump::{Dump, Progress};
 use super::follow::Follow;
 use super::object::Object;
@@ -87,6 +87,24 @@ impl Follower {
         &self.follow
     }
 
+    /// The port in place `place` is the device of this number, whatever its name is or will be; none: it is not there. The tables say so after the next step.
+    pub fn set_port(&mut self, place: usize, index: Option<IfIndex>) {
+        self.mirror.set_port(place, index);
+        self.follow.dirty.devices = true;
+    }
+
+    /// How long may be waited for events (see [`Follower::as_fd`]) before the next step has something to do all the same.
+    pub fn patience(&mut self) -> Duration {
+        let now = self.began.elapsed();
+        let idle = self.follow.due(now).is_none() && self.follow.dirty.is_clean();
+        if idle { self.follow.patience(now) } else { Duration::ZERO }
+    }
+
+    /// Since an event was last read.
+    pub fn since_last_event(&self) -> Duration {
+        self.began.elapsed().saturating_sub(self.follow.last_event())
+    }
+
     /// Waits for events, at most this long; reads those that there are, makes the dumps that are due, and brings the tables up to date.
     ///
     /// # Errors
@@ -140,7 +158,35 @@ impl Follower {
     /// # Errors
     /// What the system says of the socket. What becomes of the neighbour is told as an event.
     pub fn keep_alive(&self, dev: IfIndex, addr: IpAddr) -> io::Result<()> {
-        self.events.send(&neighbour::keep_alive(dev, addr), 0).map(|_| ())
+        self.events.send(&neighbour::keep_alive(dev, addr), 0)?;
+        // The kernel gives a stale one some seconds to be heard from before it asks, and does not tell of that. Until it tells what came of it, packets need
+        // not stop at it.
+        if let Some(known) = self.mirror.editor().network().neighbours.get(dev, addr)
+            && let (NeighbourState::Stale, mac) = known.load()
+        {
+            known.store(NeighbourState::Delay, mac);
+        }
+        Ok(())
+    }
+
+    /// Sets a device up, in the VRF of `master` if there is one.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn set_up(&mut self, dev: IfIndex, master: Option<IfIndex>) -> io::Result<()> {
+        self.sequence = self.sequence.wrapping_add(1).max(1);
+        self.requests.send(&link::set_up(self.sequence, dev, master), 0)?;
+        loop {
+            answer(&self.requests, &mut self.buffer)?;
+            for message in messages(&self.buffer).map_while(Result::ok) {
+                if message.sequence == self.sequence && message.kind == ERROR {
+                    return match u32_at(message.body, 0).map_or(0, |number| number as i32) {
+                        0 => Ok(()),
+                        number => Err(io::Error::from_raw_os_error(number.saturating_neg())),
+                    };
+                }
+            }
+        }
     }
 
     fn read_events(&mut self) -> io::Result<()> {
@@ -219,6 +265,13 @@ impl Follower {
                 }
             }
         }
+    }
+}
+
+/// Can be read when there are events.
+impl AsFd for Follower {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
     }
 }
 

@@ -10,6 +10,8 @@ mod device;
 pub mod memif;
 mod open;
 #[allow(unsafe_code, reason = "system calls")]
+mod privileges;
+#[allow(unsafe_code, reason = "system calls")]
 mod signals;
 #[allow(unsafe_code, reason = "system calls")]
 mod sys;
@@ -22,6 +24,7 @@ pub use af_packet::{PacketPort, PacketSender, PacketSettings};
 pub use af_xdp::{Copies, XdpDevice, XdpError, XdpPort, XdpSettings};
 pub use device::Device;
 pub use open::{Driver, LiveDevice};
-pub use signals::Signals;
-pub use tap::{TapKind, TapPort};
+pub use privileges::{drop_privileges, lock_memory_freely};
+pub use signals::{Signal, Signals};
+pub use tap::{TapKind, TapPort, TunSender};
 pub use worker::{pin_to_core, wait_any, wait_readable};

@@ -1,19 +1,28 @@
-//! The signals that ask a program to end, as something that can be waited for.
+//! The signals that ask a program to end or to read its settings again, as something that can be waited for.
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::sys::check;
 
-/// SIGINT and SIGTERM. They interrupt nothing any more: the descriptor can be read when one has come.
+/// What a signal asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Signal {
+    /// To end: SIGINT, SIGTERM.
+    End,
+    /// To read the settings again: SIGHUP.
+    Reload,
+}
+
+/// SIGINT, SIGTERM and SIGHUP. They interrupt nothing any more: the descriptor can be read when one has come.
 #[derive(Debug)]
 pub struct Signals {
     descriptor: OwnedFd,
 }
 
 impl Signals {
-    /// Keeps the two from the calling thread and from those it starts later. To be called before others run: one of them would be ended by the signal, and
+    /// Keeps them from the calling thread and from those it starts later. To be called before others run: one of them would be ended by the signal, and
     /// the program with it.
     ///
     /// # Errors
@@ -25,6 +34,7 @@ impl Signals {
             libc::sigemptyset(set.as_mut_ptr());
             libc::sigaddset(set.as_mut_ptr(), libc::SIGINT);
             libc::sigaddset(set.as_mut_ptr(), libc::SIGTERM);
+            libc::sigaddset(set.as_mut_ptr(), libc::SIGHUP);
             match libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) {
                 0 => check(libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?,
                 error => return Err(io::Error::from_raw_os_error(error)),
@@ -32,6 +42,24 @@ impl Signals {
         };
         // SAFETY: the descriptor was made right here and is nobody else's.
         Ok(Signals { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
+    }
+
+    /// The next signal that has come; none when none has.
+    ///
+    /// # Errors
+    /// Those of `read(2)`.
+    pub fn take(&self) -> io::Result<Option<Signal>> {
+        let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
+        let len = size_of::<libc::signalfd_siginfo>();
+        // SAFETY: the kernel writes at most as many bytes as the structure has.
+        let read = unsafe { libc::read(self.descriptor.as_raw_fd(), info.as_mut_ptr().cast(), len) };
+        if read < 0 {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
+        }
+        // SAFETY: integers, of which zeros are a value, and so is what the kernel wrote over them.
+        let number = unsafe { info.assume_init() }.ssi_signo;
+        Ok(Some(if number == libc::SIGHUP as u32 { Signal::Reload } else { Signal::End }))
     }
 }
 
@@ -55,6 +83,10 @@ mod tests {
             // SAFETY: no memory is involved; the signal goes to this thread, which keeps it waiting.
             assert_eq!(unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGTERM) }, 0);
             assert!(wait_readable(signals.as_fd(), Duration::from_secs(5)).unwrap());
+            assert_eq!(signals.take().unwrap(), Some(Signal::End));
+            // SAFETY: as above.
+            assert_eq!(unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGHUP) }, 0);
+            assert_eq!([signals.take().unwrap(), signals.take().unwrap()], [Some(Signal::Reload), None]);
         })
         .join()
         .unwrap();

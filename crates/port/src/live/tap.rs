@@ -68,6 +68,28 @@ impl TapPort {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// One more way into a TUN device, for a worker of its own. It keeps the device there.
+    ///
+    /// # Errors
+    /// When there are no descriptors left.
+    pub fn sender(&self) -> io::Result<TunSender> {
+        Ok(TunSender { file: self.file.try_clone()? })
+    }
+}
+
+/// Sends IP packets into a TUN device: the kernel receives them there.
+#[derive(Debug)]
+pub struct TunSender {
+    file: File,
+}
+
+impl TunSender {
+    /// Sends a packet, IP header first. A system call; false when the kernel does not take it (the device is down, the packet is no IP).
+    pub fn send(&mut self, packet: &[u8]) -> bool {
+        // The kernel takes a packet whole or not at all.
+        self.file.write_all(packet).is_ok()
+    }
 }
 
 impl Port for TapPort {

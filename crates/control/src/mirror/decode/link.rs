@@ -3,6 +3,7 @@
 use route::{Conf4, Conf6, IfIndex, TableId};
 use wire::Mac;
 
+use super::message::{ACKNOWLEDGE, NEW_LINK, REQUEST, build, push_attribute};
 use super::{AF_INET, AF_INET6, attribute, attributes, text, u16_at, u32_at, u32_of};
 
 /// `struct ifinfomsg`.
@@ -103,6 +104,19 @@ pub fn link(body: &[u8]) -> Option<Device> {
 /// The number of the device that a message is about.
 pub fn index(body: &[u8]) -> Option<IfIndex> {
     (body.first() == Some(&0)).then(|| u32_at(body, 4).map(IfIndex))?
+}
+
+/// A request, to be acknowledged, that a device is set up and put into the VRF of `master`.
+pub fn set_up(sequence: u32, index: IfIndex, master: Option<IfIndex>) -> Vec<u8> {
+    let mut body = vec![0; 4];
+    body.extend(index.0.to_ne_bytes());
+    // The flags, and which of them are meant.
+    body.extend(IFF_UP.to_ne_bytes());
+    body.extend(IFF_UP.to_ne_bytes());
+    if let Some(master) = master {
+        push_attribute(&mut body, IFLA_MASTER, &master.0.to_ne_bytes());
+    }
+    build(NEW_LINK, REQUEST | ACKNOWLEDGE, sequence, &body)
 }
 
 fn device_kind(arphrd: u16, info: &[u8]) -> DeviceKind {

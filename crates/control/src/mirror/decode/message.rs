@@ -54,6 +54,8 @@ pub const GET_NEXTHOP: u16 = 106;
 
 /// `NLM_F_REQUEST`.
 pub const REQUEST: u16 = 1;
+/// `NLM_F_ACK`: whether it was done is to be told.
+pub const ACKNOWLEDGE: u16 = 4;
 /// `NLM_F_DUMP_INTR`: what is dumped changed meanwhile.
 pub const DUMP_INTERRUPTED: u16 = 0x10;
 /// `NLM_F_DUMP`.

@@ -1,0 +1,46 @@
+//! The addresses that the kernel answers for: packets to them are not forwarded.
+
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+
+use route::{Kind, TableId};
+
+use super::decode::Family;
+use super::decode::route::{KernelRoute, Place};
+
+/// The router's own addresses, its broadcast and its anycast addresses, by table: those of a VRF stand in the VRF's.
+#[derive(Default)]
+pub struct Here {
+    tables: HashMap<TableId, HashSet<IpAddr>>,
+    changes: u64,
+}
+
+impl Here {
+    /// The addresses that packets of a device may have which are for the host: `vrf` is the table of its VRF. Those of the default VRF are answered for in a VRF
+    /// as well, as the rule to table `local` comes first.
+    pub fn addresses(&self, vrf: Option<TableId>) -> HashSet<IpAddr> {
+        let tables = [Some(TableId::LOCAL), vrf].into_iter().flatten();
+        tables.filter_map(|table| self.tables.get(&table)).flatten().copied().collect()
+    }
+
+    /// Counts up with every change.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// The routes of a prefix are these now.
+    pub(super) fn look<A: Family>(&mut self, (table, prefix): Place<A>, routes: Option<&Vec<KernelRoute>>) {
+        if prefix.len() != A::BITS {
+            return;
+        }
+        let addr: IpAddr = prefix.addr().into();
+        let first = routes.and_then(|routes| routes.first());
+        let here = first.is_some_and(|route| matches!(route.kind, Kind::Local | Kind::Broadcast | Kind::Anycast));
+        let changed = match (here, self.tables.get_mut(&table)) {
+            (true, _) => self.tables.entry(table).or_default().insert(addr),
+            (false, Some(known)) => known.remove(&addr),
+            (false, None) => false,
+        };
+        self.changes += u64::from(changed);
+    }
+}
