@@ -120,7 +120,7 @@ impl Drop for Kernel {
 }
 
 /// A line of a network file as a shell takes it: iproute2 asks for the secret of a key, and reads the answer from its input.
-fn as_shell(line: &str) -> String {
+pub fn as_shell(line: &str) -> String {
     match line.strip_prefix("ip sr hmac set ").and_then(|rest| rest.rsplit_once(' ')) {
         Some((key, secret)) => format!("echo {secret} | ip sr hmac set {key}\n"),
         None => format!("{line}\n"),

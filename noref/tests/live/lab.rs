@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use port::live::{PacketPort, PacketSettings};
 use port::{Pool, Port, Time};
 use testkit::golden::PORTS;
+use testkit::kernel;
 use testkit::namespace::Namespace;
 
 /// The MTU of the devices, whatever the network file gives the ports: some frames of the cases are longer than that.
@@ -49,6 +50,12 @@ impl Lab {
             lab.router.run("ethtool", &format!("-K {port} tx off"))?;
         }
         Ok(lab)
+    }
+
+    /// The router's kernel is configured with a network file, line by line, as an operator types it.
+    pub fn configure_kernel(&self, network: &str) -> Result<(), String> {
+        let script: String = network.lines().map(kernel::as_shell).collect();
+        self.router.run_with("sh", &["-ec", &script]).map(drop)
     }
 
     /// The router's kernel has no part in anything: no addresses, no answers.
@@ -103,6 +110,11 @@ impl Cables {
             port::live::wait_any(&descriptors, left).expect("far ends stay");
         }
     }
+}
+
+/// True when the tests under load are to take the time that they should take, and not only what shows that they can.
+pub fn is_long() -> bool {
+    std::env::var_os("NOREF_LONG").is_some_and(|long| !long.is_empty())
 }
 
 /// None, with a word why, where a lab cannot be made; a failure where it must be.

@@ -40,6 +40,13 @@ pub(super) fn set_option<T: Copy>(fd: BorrowedFd<'_>, level: c_int, name: c_int,
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), size_of::<T>() as u32) }).map(|_| ())
 }
 
+/// Has a socket take nothing of what comes from now on: a filter (classic BPF) that keeps no byte of a packet.
+pub(super) fn take_nothing(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let mut nothing = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
+    // The kernel copies the program during the call.
+    set_option(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &libc::sock_fprog { len: 1, filter: &mut nothing })
+}
+
 /// Asks for an option of a socket. What the kernel does not fill in (an older one knows fewer fields) is zero.
 pub(super) fn option<T: Plain>(fd: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Result<T> {
     let mut value = MaybeUninit::<T>::zeroed();

@@ -113,6 +113,21 @@ fn ports_of_a_group_share_the_frames() {
 }
 
 #[test]
+fn a_port_that_stopped_receiving_gives_what_it_has_and_no_more() {
+    let Some((mut near, mut far)) = both() else { return };
+    far.tx(&lab::frame(1, 100), Time::ZERO);
+    far.flush().unwrap();
+    assert!(port::live::wait_readable(near.descriptor().unwrap(), Duration::from_secs(1)).unwrap());
+    near.stop_receiving();
+    far.tx(&lab::frame(2, 100), Time::ZERO);
+    far.flush().unwrap();
+    let numbers: Vec<_> = lab::receive(&mut near, 2, Duration::from_millis(50)).iter().map(|packet| lab::number(&packet.buf)).collect();
+    assert_eq!(numbers, [1]);
+    near.tx(&lab::frame(3, 100), Time::ZERO);
+    assert!(near.drain(Duration::from_secs(1)), "it still sends");
+}
+
+#[test]
 fn a_device_that_goes_away_is_an_error_and_no_silence() {
     let Some((_near, mut far)) = both() else { return };
     lab::ip(&["link", "del", FAR]).unwrap();
