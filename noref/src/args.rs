@@ -8,6 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Deserialize;
 
 use crate::run::MetricsAddress;
+use crate::show::ShowArgs;
+use crate::trace::TraceArgs;
 
 /// A Linux-compatible router in user space whose packets borrow their routes.
 #[derive(Parser, Debug)]
@@ -21,6 +23,8 @@ pub struct Cli {
 pub enum Command {
     Run(RunArgs),
     Replay(ReplayArgs),
+    Show(ShowArgs),
+    Trace(TraceArgs),
 }
 
 /// Forward real traffic on real interfaces
@@ -273,7 +277,7 @@ mod tests {
     fn parse(args: &str) -> Result<ReplayArgs, String> {
         match Cli::try_parse_from(args.split(' ')).map_err(|error| error.to_string())?.command {
             Command::Replay(args) => Ok(args),
-            Command::Run(args) => Err(format!("{args:?}")),
+            other => Err(format!("{other:?}")),
         }
     }
 

@@ -8,6 +8,7 @@ mod network;
 mod replay;
 mod report;
 mod run;
+mod show;
 mod stderr;
 mod stdout;
 mod trace;
@@ -23,6 +24,8 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Replay(args) => replay::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Trace(args) => trace::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

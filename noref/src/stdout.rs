@@ -41,7 +41,24 @@ impl Stdout {
         })
     }
 
-    fn print(&mut self, write: impl FnOnce(&mut BufWriter<StdoutLock<'static>>) -> io::Result<()>) -> Result<(), Failure> {
+    /// Hands over what was printed so far.
+    ///
+    /// # Errors
+    /// As [`Stdout::line`].
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        self.print(|output| output.flush())
+    }
+
+    /// True when its reader is gone.
+    pub fn is_closed(&self) -> bool {
+        self.output.is_none()
+    }
+
+    /// Prints what `write` writes.
+    ///
+    /// # Errors
+    /// As [`Stdout::line`].
+    pub fn print(&mut self, write: impl FnOnce(&mut BufWriter<StdoutLock<'static>>) -> io::Result<()>) -> Result<(), Failure> {
         let Some(output) = &mut self.output else { return Ok(()) };
         match write(output) {
             Ok(()) => Ok(()),

@@ -8,7 +8,7 @@
 mod answer;
 mod client;
 mod counts;
-mod hex;
+pub mod hex;
 mod line;
 pub mod protocol;
 pub mod rows;

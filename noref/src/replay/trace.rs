@@ -6,6 +6,7 @@ use port::Time;
 use crate::failure::Failure;
 use crate::report::{FrameTrace, StepTrace};
 use crate::stdout::Stdout;
+use crate::trace::heading;
 
 /// What becomes of the steps.
 pub enum Trace {
@@ -41,7 +42,7 @@ impl Trace {
                 Trace::Text(last) => {
                     if *last != Some((step.frame, step.time)) {
                         let gap = if last.is_some() { "\n" } else { "" };
-                        stdout.line(format_args!("{gap}frame {} at {} s", step.frame, step.time))?;
+                        stdout.line(format_args!("{gap}{}", heading(step.frame, step.time)))?;
                         *last = Some((step.frame, step.time));
                     }
                     stdout.line(step)?;

@@ -270,9 +270,7 @@ impl fmt::Display for Dropped {
 #[cfg(test)]
 mod tests {
     use port::Time;
-    use testkit::frame::*;
 
-    use super::super::layers::layers;
     use super::*;
 
     fn filter(words: &str) -> Filter {

@@ -87,3 +87,36 @@ fn ip6(packet: &[u8]) -> Option<(Layer, &[u8])> {
     };
     Some((Layer { src: header.src().into(), dst: header.dst().into(), extensions, upper }, behind.unwrap_or_default()))
 }
+
+#[cfg(test)]
+mod tests {
+    use testkit::frame::{Ether, Ipv4, Ipv6, Srh, Tcp, Udp};
+    use testkit::{addr, frame::Vlan};
+
+    use super::*;
+
+    #[test]
+    fn headers_inside_headers_are_found() {
+        let path = [addr::sid(1), addr::sid(2)];
+        let inside = Ipv4::new("192.0.2.1".parse().unwrap(), "198.51.100.9".parse().unwrap()).options(&[1; 4]);
+        let outside = Ether::test() / Vlan::new(7) / Ipv6::new(addr::v6(1), path[0]) / Srh::through(&path);
+        let layers = layers(&(outside / inside / Tcp::syn(1, 2)).bytes());
+        let [first, second] = layers.as_slice() else { panic!("{layers:?}") };
+        assert_eq!((first.src, first.dst), (addr::v6(1).into(), path[0].into()));
+        assert!(first.carries(proto::ROUTING) && first.carries(proto::IPIP) && !first.carries(proto::TCP));
+        assert_eq!(second.dst.to_string(), "198.51.100.9");
+        assert!(second.carries(proto::TCP) && !second.carries(proto::ROUTING));
+    }
+
+    #[test]
+    fn damaged_frames_have_as_many_headers_as_can_be_read() {
+        let whole = (Ether::test() / Ipv6::test() / Ipv6::test() / Udp::new(1, 2) / b"data").bytes();
+        assert_eq!(layers(&whole).len(), 2);
+        for len in 0..whole.len() {
+            let few = layers(&whole[..len]).len();
+            assert_eq!(few, usize::from(len >= 14 + 40) + usize::from(len >= 14 + 80), "{len} bytes");
+        }
+        let endless = (0..20).fold(Ether::test() / Ipv6::test(), |frame, _| frame / Ipv6::test());
+        assert_eq!(layers(&endless.bytes()).len(), DEPTH);
+    }
+}

@@ -6,6 +6,7 @@ mod link;
 mod merge;
 mod pcap;
 mod pcapng;
+mod pcapng_writer;
 mod port;
 mod reader;
 mod source;
@@ -13,6 +14,7 @@ mod writer;
 
 pub use error::{CaptureError, Cause};
 pub use merge::Merge;
+pub use pcapng_writer::{CaptureInterface, PcapngWriter};
 pub use port::CapturePort;
 pub use reader::Reader;
 pub use writer::Writer;

@@ -13,15 +13,15 @@ use super::source::Source;
 use super::{Cause, LinkType, MAX_RECORD, Order, Record};
 use crate::Time;
 
-const SECTION: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
+pub(super) const SECTION: u32 = 0x0a0d_0d0a;
+pub(super) const INTERFACE: u32 = 1;
 const PACKET: u32 = 2;
 const SIMPLE: u32 = 3;
-const ENHANCED: u32 = 6;
+pub(super) const ENHANCED: u32 = 6;
 
 /// Bytes of a block before its body, and behind it.
-const HEAD: usize = 8;
-const TAIL: usize = 4;
+pub(super) const HEAD: usize = 8;
+pub(super) const TAIL: usize = 4;
 
 /// A section that describes more interfaces than this is no capture; it bounds what a hostile file makes us remember.
 const MAX_INTERFACES: usize = 4096;
@@ -29,8 +29,8 @@ const MAX_INTERFACES: usize = 4096;
 /// Bytes of an interface's options that are looked at: the two that matter come early in every writer's files.
 const MAX_OPTIONS: usize = 16 * 1024;
 
-const OPTION_END: u16 = 0;
-const OPTION_TIME_RESOLUTION: u16 = 9;
+pub(super) const OPTION_END: u16 = 0;
+pub(super) const OPTION_TIME_RESOLUTION: u16 = 9;
 const OPTION_TIME_OFFSET: u16 = 14;
 
 /// What a section says of an interface.
