@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::address::{self, Family, Prefix};
-use crate::command::{Verb, verb};
+use crate::command::{self, Seen, Verb, verb};
 use crate::error::Error;
 use crate::keyword::{self, Keyword, full, short};
 use crate::number;
@@ -107,6 +107,11 @@ const KEYS: &[Keyword<Key>] = &[
     full("local", Key::Local),
 ];
 
+/// `global`: routes through gateways.
+pub(crate) const SCOPE_UNIVERSE: u8 = 0;
+/// `link`: routes to what is on the link.
+pub(crate) const SCOPE_LINK: u8 = 253;
+
 /// The scopes every system has a name for (`rt_scopes` of iproute2).
 pub(crate) const SCOPES: &[Keyword<u8>] =
     &[full("global", 0), full("site", 200), full("link", 253), full("host", 254), full("nowhere", 255)];
@@ -118,6 +123,11 @@ pub(crate) fn scope(word: Word<'_>) -> Result<Spanned<u8>, Error> {
         None if word.text.starts_with(|first: char| first.is_ascii_digit()) => number::u8(word, "a scope"),
         None => Err(unknown(word, "scope", keyword::words(SCOPES))),
     }
+}
+
+/// Whether a verb of `ip address` shows something.
+pub(crate) fn seen(word: &str) -> Seen {
+    command::seen(VERBS, word)
 }
 
 /// Reads what follows `ip address`.

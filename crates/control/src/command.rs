@@ -32,8 +32,9 @@ pub enum Command<'t> {
     Sysctl(Vec<Setting<'t>>),
 }
 
+/// What a command is about.
 #[derive(Clone, Copy, Debug)]
-enum Object {
+pub(crate) enum Object {
     Address,
     Route,
     Rule,
@@ -45,7 +46,7 @@ enum Object {
 }
 
 /// In iproute2's order, which its abbreviations depend on.
-const OBJECTS: &[Keyword<Object>] = &[
+pub(crate) const OBJECTS: &[Keyword<Object>] = &[
     short("address", Object::Address),
     short("addrlabel", Object::Later),
     short("maddress", Object::Later),
@@ -103,6 +104,26 @@ pub(crate) fn verb<'t, V: Copy>(words: &mut Words<'_, 't>, object: &str, table: 
     }
 }
 
+/// What a verb is to somebody who is asked to show things.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Seen {
+    /// It shows what there is.
+    Shows,
+    /// It shows something that noref does not show yet.
+    Later(&'static str),
+    /// It changes something, or is no verb.
+    Other,
+}
+
+/// What the verb `word` is among those of an object.
+pub(crate) fn seen<V: Copy>(table: &'static [Keyword<Verb<V>>], word: &str) -> Seen {
+    match keyword::find(table, word).map(|keyword| (keyword.key, keyword.word)) {
+        Some((Verb::Show, "show" | "list" | "lst")) => Seen::Shows,
+        Some((Verb::Show, name)) => Seen::Later(name),
+        _ => Seen::Other,
+    }
+}
+
 /// Reads a line. The words are those of [`crate::lexer::Lexer`], at least one.
 pub(crate) fn parse<'t>(words: &[Word<'t>]) -> Result<Command<'t>, Error> {
     let mut words = Words::new(words);
@@ -154,21 +175,27 @@ pub(crate) fn others_build_on(words: &[Word<'_>]) -> bool {
 
 /// Reads the options in front of the object: `-4`, `-6`, `-family inet|inet6`.
 fn options(words: &mut Words<'_, '_>) -> Result<Option<Family>, Error> {
-    const FAMILIES: &[Keyword<Family>] = &[full("inet", Family::V4), full("inet6", Family::V6)];
     let mut family = None;
     while let Some(word) = words.peek().filter(|word| word.text.starts_with('-')) {
-        words.next();
-        match word.text {
-            "-4" => family = Some(Family::V4),
-            "-6" => family = Some(Family::V6),
-            option if option.len() > 1 && "-family".starts_with(option) => family = Some(words.keyword(FAMILIES, "family")?.0.key),
-            _ => {
-                return Err(no_value(word, "an option", "a network file takes those that name the address family")
-                    .accepting(["-4", "-6", "-family"].map(str::to_owned).to_vec()));
-            }
-        }
+        family = Some(family_option(words)?.ok_or_else(|| {
+            no_value(word, "an option", "a network file takes those that name the address family")
+                .accepting(["-4", "-6", "-family"].map(str::to_owned).to_vec())
+        })?);
     }
     Ok(family)
+}
+
+/// Reads an option that names the family, if the next word is one.
+pub(crate) fn family_option(words: &mut Words<'_, '_>) -> Result<Option<Family>, Error> {
+    const FAMILIES: &[Keyword<Family>] = &[full("inet", Family::V4), full("inet6", Family::V6)];
+    let named = match words.peek().map_or("", |word| word.text) {
+        "-4" => Some(Family::V4),
+        "-6" => Some(Family::V6),
+        option if option.len() > 1 && "-family".starts_with(option) => None,
+        _ => return Ok(None),
+    };
+    words.next();
+    named.map_or_else(|| words.keyword(FAMILIES, "family").map(|(family, _)| Some(family.key)), |named| Ok(Some(named)))
 }
 
 /// Reads one line, for the tests of the objects.

@@ -166,6 +166,8 @@ pub struct Errors {
     pub shown: Vec<Diagnostic>,
     /// How many follow.
     pub more: usize,
+    /// Every line could be read; the tables cannot take what they ask for.
+    pub parsed: bool,
 }
 
 impl Errors {
@@ -173,7 +175,7 @@ impl Errors {
     const SHOWN: usize = 20;
 
     pub(crate) fn none() -> Errors {
-        Errors { shown: Vec::new(), more: 0 }
+        Errors { shown: Vec::new(), more: 0, parsed: true }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

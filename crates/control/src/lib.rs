@@ -18,6 +18,7 @@ mod number;
 mod protocol;
 mod route;
 mod rule;
+pub mod show;
 mod span;
 mod sr;
 mod sysctl;

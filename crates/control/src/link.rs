@@ -4,7 +4,7 @@ use route::TableId;
 use wire::Mac;
 
 use crate::address;
-use crate::command::{Verb, verb};
+use crate::command::{self, Seen, Verb, verb};
 use crate::error::Error;
 use crate::keyword::{self, Keyword, full, short};
 use crate::number;
@@ -134,6 +134,11 @@ const KEYS: &[Keyword<Key>] = &[
     full("xdp", Key::Later),
     full("dev", Key::Device),
 ];
+
+/// Whether a verb of `ip link` shows something.
+pub(crate) fn seen(word: &str) -> Seen {
+    command::seen(VERBS, word)
+}
 
 /// Reads what follows `ip link`.
 pub(crate) fn parse<'t>(words: &mut Words<'_, 't>) -> Result<LinkCommand<'t>, Error> {

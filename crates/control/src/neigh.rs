@@ -6,7 +6,7 @@ use route::NeighbourState;
 use wire::Mac;
 
 use crate::address::{self, Family};
-use crate::command::{Verb, verb};
+use crate::command::{self, Seen, Verb, verb};
 use crate::error::Error;
 use crate::keyword::{self, Keyword, full, short};
 use crate::span::{Spanned, Word};
@@ -54,7 +54,7 @@ const VERBS: &[Keyword<Verb<NeighbourOperation>>] = &[
 ];
 
 /// States; `None` is one that noref does not have yet.
-const STATES: &[Keyword<Option<NeighbourState>>] = &[
+pub(crate) const STATES: &[Keyword<Option<NeighbourState>>] = &[
     short("permanent", Some(NeighbourState::Permanent)),
     short("reachable", Some(NeighbourState::Reachable)),
     full("noarp", None),
@@ -89,6 +89,11 @@ const KEYS: &[Keyword<Key>] = &[
     short("protocol", Key::Protocol),
     full("to", Key::To),
 ];
+
+/// Whether a verb of `ip neighbour` shows something.
+pub(crate) fn seen(word: &str) -> Seen {
+    command::seen(VERBS, word)
+}
 
 /// Reads what follows `ip neighbour`.
 pub(crate) fn parse<'t>(words: &mut Words<'_, 't>, family: Option<Family>) -> Result<NeighbourCommand<'t>, Error> {

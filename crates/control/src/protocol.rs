@@ -24,12 +24,21 @@ const PROTOCOLS: &[Keyword<u8>] = &[
     full("dhcp", 16),
     full("keepalived", 18),
     full("babel", 42),
+    full("openr", 99),
     full("bgp", 186),
     full("isis", 187),
     full("ospf", 188),
     full("rip", 189),
     full("eigrp", 192),
 ];
+
+/// The protocol as it is shown: by its name if it has one.
+pub(crate) fn show(number: u8) -> impl std::fmt::Display {
+    std::fmt::from_fn(move |f| match PROTOCOLS.iter().find(|protocol| protocol.key == number) {
+        Some(protocol) => f.write_str(protocol.word),
+        None => write!(f, "{number}"),
+    })
+}
 
 /// The protocol of a route that names none: `boot`.
 pub(crate) const BOOT: u8 = 3;

@@ -6,7 +6,7 @@ use route::{Kind, TableId};
 
 use crate::addr;
 use crate::address::{self, Family, Prefix};
-use crate::command::{Verb, verb};
+use crate::command::{self, Seen, Verb, verb};
 use crate::encap;
 use crate::error::Error;
 use crate::keyword::{self, Keyword, full, short};
@@ -148,7 +148,7 @@ const KEYS: &[Keyword<Key>] = &[
 ];
 
 /// Types; `None` are those that noref does not have yet.
-const KINDS: &[Keyword<Option<Kind>>] = &[
+pub(crate) const KINDS: &[Keyword<Option<Kind>>] = &[
     full("unicast", Some(Kind::Unicast)),
     full("local", Some(Kind::Local)),
     full("broadcast", Some(Kind::Broadcast)),
@@ -162,6 +162,11 @@ const KINDS: &[Keyword<Option<Kind>>] = &[
     full("nat", None),
     full("xresolve", None),
 ];
+
+/// Whether a verb of `ip route` shows something.
+pub(crate) fn seen(word: &str) -> Seen {
+    command::seen(VERBS, word)
+}
 
 /// Reads what follows `ip route`.
 pub(crate) fn parse<'t>(words: &mut Words<'_, 't>, family: Option<Family>) -> Result<RouteCommand<'t>, Error> {
@@ -259,7 +264,7 @@ pub(crate) fn parse<'t>(words: &mut Words<'_, 't>, family: Option<Family>) -> Re
 }
 
 /// Whether a word can be meant as a prefix; anything else in its place is a misspelt keyword.
-fn looks_like_prefix(text: &str) -> bool {
+pub(crate) fn looks_like_prefix(text: &str) -> bool {
     matches!(text, "default" | "all" | "any") || text.contains([':', '.', '/']) || text.starts_with(|first: char| first.is_ascii_digit())
 }
 

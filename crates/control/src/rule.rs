@@ -3,7 +3,7 @@
 use route::TableId;
 
 use crate::address::{self, Family, Prefix};
-use crate::command::{Verb, verb};
+use crate::command::{self, Seen, Verb, verb};
 use crate::error::Error;
 use crate::keyword::{self, Keyword, full, short};
 use crate::number;
@@ -105,6 +105,11 @@ const KEYS: &[Keyword<Key>] = &[
     full("throw", Key::Later),
     full("nat", Key::Later),
 ];
+
+/// Whether a verb of `ip rule` shows something.
+pub(crate) fn seen(word: &str) -> Seen {
+    command::seen(VERBS, word)
+}
 
 /// Reads what follows `ip rule`.
 pub(crate) fn parse<'t>(words: &mut Words<'_, 't>, family: Option<Family>) -> Result<RuleCommand<'t>, Error> {

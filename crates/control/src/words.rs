@@ -21,6 +21,11 @@ impl<'w, 't> Words<'w, 't> {
         self.words.get(self.at).copied()
     }
 
+    /// The first word, taken or not.
+    pub(crate) fn first(&self) -> Option<Word<'t>> {
+        self.words.first().copied()
+    }
+
     /// Takes the next word if there is one.
     pub(crate) fn next(&mut self) -> Option<Word<'t>> {
         let word = self.peek()?;

@@ -184,7 +184,7 @@ impl Editor {
         metric: u32,
     ) {
         let rib = A::rib(self).0;
-        let effect = Effect { kind, hops: vec![Hop { dev, via: None, encap: Encap::None, weight: 1 }], mtu: 0, src };
+        let effect = Effect { kind, hops: vec![Hop { dev, via: None, onlink: false, encap: Encap::None, weight: 1 }], mtu: 0, src };
         if add {
             let effect = rib.intern(effect);
             let scope = if kind == Kind::Local { 254 } else { 253 };

@@ -70,7 +70,7 @@ mod tests {
     use crate::{Action, Encap, Hop, Kind, LinkKind};
 
     fn to(dev: u32) -> Effect {
-        let hop = Hop { dev: IfIndex(dev), via: None, encap: Encap::None, weight: 1 };
+        let hop = Hop { dev: IfIndex(dev), via: None, onlink: false, encap: Encap::None, weight: 1 };
         Effect { kind: Kind::Unicast, hops: vec![hop], mtu: 0, src: None }
     }
 

@@ -58,7 +58,7 @@ mod tests {
     use crate::{Effect, Hop, IfIndex, Kind, PolicyId};
 
     fn entry(policy: u32) -> RouteEntry {
-        let hop = Hop { dev: IfIndex(2), via: None, encap: Encap::Seg6(PolicyId(policy)), weight: 1 };
+        let hop = Hop { dev: IfIndex(2), via: None, onlink: false, encap: Encap::Seg6(PolicyId(policy)), weight: 1 };
         let effect = Arc::new(Effect { kind: Kind::Unicast, hops: vec![hop], mtu: 0, src: None });
         RouteEntry { metric: 0, protocol: 3, scope: 0, effect }
     }

@@ -21,6 +21,8 @@ pub struct Hop {
     pub dev: IfIndex,
     /// The gateway.
     pub via: Option<IpAddr>,
+    /// The gateway is on the link, whatever the addresses say: a note of how the route was given.
+    pub onlink: bool,
     /// What this way does to the packet.
     pub encap: Encap,
     /// Share of the flows.
@@ -51,6 +53,13 @@ pub struct RouteEntry {
     pub scope: u8,
     /// What it does.
     pub effect: Arc<Effect>,
+}
+
+impl RouteEntry {
+    /// True of what is a way of one route together with others of its metric: in IPv6 routes through gateways.
+    pub fn joins<A: Address>(&self) -> bool {
+        A::BITS == 128 && self.effect.kind == Kind::Unicast && self.effect.hops.iter().all(|hop| hop.via.is_some())
+    }
 }
 
 /// How a route is put beside those that stand there.
@@ -483,29 +492,24 @@ impl<A: Address> Rib<A> {
 /// Replaces the `first` route of the metric; in IPv6 rather the first that joins others as `route` does, and with it all that it is joined with (Linux
 /// `fib6_add_rt2node`).
 fn replace<A: Address>(entries: &mut SmallVec<[RouteEntry; 1]>, first: usize, route: RouteEntry) {
-    let (metric, wanted) = (route.metric, joins::<A>(&route));
-    let alike = entries.iter().position(|entry| entry.metric == metric && joins::<A>(entry) == wanted);
+    let (metric, wanted) = (route.metric, route.joins::<A>());
+    let alike = entries.iter().position(|entry| entry.metric == metric && entry.joins::<A>() == wanted);
     let at = alike.filter(|_| A::BITS == 128).unwrap_or(first);
     let old = std::mem::replace(&mut entries[at], route);
-    if joins::<A>(&old) {
+    if old.joins::<A>() {
         let mut place = 0..;
-        entries.retain(|entry| place.next() == Some(at) || entry.metric != metric || !joins::<A>(entry));
+        entries.retain(|entry| place.next() == Some(at) || entry.metric != metric || !entry.joins::<A>());
     }
-}
-
-/// True of what is a way of one route together with others of its metric: in IPv6 routes through gateways.
-fn joins<A: Address>(entry: &RouteEntry) -> bool {
-    A::BITS == 128 && entry.effect.kind == Kind::Unicast && entry.effect.hops.iter().all(|hop| hop.via.is_some())
 }
 
 /// What the best routes of a prefix do together.
 fn best<A: Address>(entries: &[RouteEntry]) -> Cow<'_, Effect> {
     let first = &entries[0];
-    if entries.len() == 1 || !joins::<A>(first) {
+    if entries.len() == 1 || !first.joins::<A>() {
         return Cow::Borrowed(&first.effect);
     }
     let mut effect = (*first.effect).clone();
-    let others = entries[1..].iter().filter(|entry| entry.metric == first.metric && joins::<A>(entry));
+    let others = entries[1..].iter().filter(|entry| entry.metric == first.metric && entry.joins::<A>());
     effect.hops.extend(others.flat_map(|entry| entry.effect.hops.iter().copied()));
     Cow::Owned(effect)
 }

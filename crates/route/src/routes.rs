@@ -122,6 +122,6 @@ impl Editor {
         if !link.up {
             return Err(ConfigError::DeviceDown(link.name.clone()));
         }
-        Ok(Hop { dev, via: hop.via, encap: hop.encap, weight: hop.weight })
+        Ok(Hop { dev, via: hop.via, onlink: hop.onlink && hop.via.is_some(), encap: hop.encap, weight: hop.weight })
     }
 }

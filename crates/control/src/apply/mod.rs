@@ -124,12 +124,13 @@ impl Configuration {
         // Once something is missing that later lines build on, what they find missing says nothing.
         let mut sound = true;
         loop {
-            let result = match lexer.next_line(&mut words) {
-                Ok(true) => command::parse(&words).and_then(|command| if sound { applier.apply(&command) } else { Ok(()) }),
+            let command = match lexer.next_line(&mut words) {
+                Ok(true) => command::parse(&words),
                 Ok(false) => break,
                 Err(error) => Err(error),
             };
-            if let Err(error) = result {
+            errors.parsed &= command.is_ok();
+            if let Err(error) = command.and_then(|command| if sound { applier.apply(&command) } else { Ok(()) }) {
                 sound &= !command::others_build_on(&words);
                 errors.push(name, text, error);
             }
@@ -151,12 +152,13 @@ impl Configuration {
         let mut words = Vec::new();
         loop {
             let mut applier = Applier::new(self);
-            let result = match lexer.next_line(&mut words) {
-                Ok(true) => command::parse(&words).and_then(|command| applier.apply(&command)),
+            let command = match lexer.next_line(&mut words) {
+                Ok(true) => command::parse(&words),
                 Ok(false) => break,
                 Err(error) => Err(error),
             };
-            match result {
+            errors.parsed &= command.is_ok();
+            match command.and_then(|command| applier.apply(&command)) {
                 Ok(()) => {
                     let Applied { warnings, sids } = applier.commit(name, text);
                     applied.warnings.extend(warnings);
@@ -250,19 +252,29 @@ impl<'c> Applier<'c> {
     }
 
     fn named(&self, name: &str, span: Span) -> Result<&Link, Error> {
-        let links = self.editor.links();
-        links.named(name).ok_or_else(|| {
-            let known = links.iter().map(|link| link.name.to_string()).collect();
-            Error::new(span, Fault::NoDevice(name.to_owned())).accepting(known)
-        })
+        named(self.editor, name, span)
     }
 
     /// The table of the VRF device of this name.
     fn vrf(&self, word: Word<'_>) -> Result<TableId, Error> {
-        match self.named(word.text, word.span)?.kind {
-            LinkKind::Vrf(table) => Ok(table),
-            _ => Err(Error::refused(word.span, format!("\"{}\" is not a VRF device", word.text))),
-        }
+        vrf(self.editor, word)
+    }
+}
+
+/// The device of this name.
+pub(crate) fn named<'e>(editor: &'e Editor, name: &str, span: Span) -> Result<&'e Link, Error> {
+    let links = editor.links();
+    links.named(name).ok_or_else(|| {
+        let known = links.iter().map(|link| link.name.to_string()).collect();
+        Error::new(span, Fault::NoDevice(name.to_owned())).accepting(known)
+    })
+}
+
+/// The table of the VRF device of this name.
+pub(crate) fn vrf(editor: &Editor, word: Word<'_>) -> Result<TableId, Error> {
+    match named(editor, word.text, word.span)?.kind {
+        LinkKind::Vrf(table) => Ok(table),
+        _ => Err(Error::refused(word.span, format!("\"{}\" is not a VRF device", word.text))),
     }
 }
 
@@ -288,7 +300,7 @@ fn at(span: Span) -> impl Fn(ConfigError) -> Error {
 }
 
 /// An address of the family that the tables' functions are for.
-trait Narrow: ::route::Family {
+pub(crate) trait Narrow: ::route::Family {
     fn narrow(addr: IpAddr) -> Option<Self>;
 }
 

@@ -7,6 +7,7 @@ use ::route::{ConfigError, Encap as Effect, HopSpec, Kind, PolicyId, Put, RouteE
 use srv6::{Policy, Sid};
 
 use super::{Applier, LocalSid, Narrow, at, narrow};
+use crate::addr;
 use crate::address::Family;
 use crate::encap::{Encap, Seg6, Seg6Local};
 use crate::error::Error;
@@ -42,7 +43,7 @@ impl Applier<'_> {
             kind,
             metric: command.metric.map(|metric| metric.value),
             protocol: command.protocol.map_or(protocol::BOOT, |protocol| protocol.value),
-            scope: command.scope.map(|scope| scope.value),
+            scope: command.scope.map(|scope| scope.value).or_else(|| scope(command, kind)),
             src: command.source.and_then(|source| A::narrow(source.value)),
             mtu: command.mtu.map_or(0, |mtu| mtu.value),
             hops,
@@ -135,6 +136,15 @@ impl Applier<'_> {
         self.made.push(Effect::Seg6Local(id));
         self.sids.insert(LocalSid { prefix: command.destination.value, table, id, sid });
         Ok(id)
+    }
+}
+
+/// The scope that iproute2 gives to an IPv4 route that names none: `link` when it has a device and no gateway, whatever it puts on the packet.
+fn scope(command: &RouteCommand<'_>, kind: Kind) -> Option<u8> {
+    match command.hops.as_slice() {
+        _ if command.family == Family::V6 || kind != Kind::Unicast => None,
+        [only] if only.via.is_none() => Some(addr::SCOPE_LINK),
+        _ => Some(addr::SCOPE_UNIVERSE),
     }
 }
 

@@ -343,7 +343,7 @@ fn effect(route: &KernelRoute, ways: &[(&super::decode::route::Way, u16)], kind:
     for (way, weight) in ways {
         let encap = making.number(way.encap.as_deref())?;
         let dev = if way.dev.0 < MAX_IFINDEX { way.dev } else { IfIndex::KERNEL };
-        hops.push(Hop { dev, via: way.via, encap, weight: *weight });
+        hops.push(Hop { dev, via: way.via, onlink: way.onlink, encap, weight: *weight });
     }
     Ok(Effect { kind, hops, mtu: route.mtu, src: route.src })
 }

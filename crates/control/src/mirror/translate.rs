@@ -90,7 +90,7 @@ fn loopback(devices: &BTreeMap<IfIndex, Device>, dev: IfIndex) -> bool {
 
 /// The effect of a route whose packets are left to the kernel.
 pub fn kernel() -> Effect {
-    let hop = Hop { dev: IfIndex::KERNEL, via: None, encap: route::Encap::None, weight: 1 };
+    let hop = Hop { dev: IfIndex::KERNEL, via: None, onlink: false, encap: route::Encap::None, weight: 1 };
     Effect { kind: Kind::Unicast, hops: vec![hop], mtu: 0, src: None }
 }
 

@@ -19,6 +19,7 @@ const NHA_ENCAP_TYPE: u16 = 7;
 const NHA_ENCAP: u16 = 8;
 const NHA_FDB: u16 = 11;
 const RTNH_F_DEAD: u32 = 1;
+const RTNH_F_ONLINK: u32 = 4;
 /// `NEXTHOP_GRP_TYPE_MPATH`.
 const GROUP_MULTIPATH: u16 = 0;
 
@@ -37,7 +38,7 @@ pub enum Nexthop {
 
 /// Reads a nexthop object and its number.
 pub fn nexthop(body: &[u8]) -> Option<(u32, Nexthop)> {
-    let dead = u32_at(body, 4)? & RTNH_F_DEAD != 0;
+    let flags = u32_at(body, 4)?;
     let (mut id, mut group, mut group_type, mut blackhole, mut fdb) = (None, None, None, false, false);
     let (mut oif, mut gateway, mut encap_type, mut encap_value) = (None, None, None, None);
     for (kind, value) in attributes(body.get(HEADER_LEN..)?) {
@@ -65,7 +66,8 @@ pub fn nexthop(body: &[u8]) -> Option<(u32, Nexthop)> {
         (None, _, Some(None)) => Nexthop::Unsupported(Reason::Malformed("gateway of a nexthop")),
         (None, Some(dev), gateway) => {
             let encap = encap(encap_type, encap_value).map(Box::new);
-            Nexthop::Way(Way { dev: IfIndex(dev), via: gateway.flatten(), weight: 1, dead, encap })
+            let (dead, onlink) = (flags & RTNH_F_DEAD != 0, flags & RTNH_F_ONLINK != 0);
+            Nexthop::Way(Way { dev: IfIndex(dev), via: gateway.flatten(), weight: 1, dead, onlink, encap })
         }
         (None, None, _) => Nexthop::Unsupported(Reason::Nexthop("it has no device")),
     };

@@ -26,6 +26,7 @@ const RTAX_MTU: u16 = 2;
 /// A copy that the kernel keeps of a route for one destination.
 const RTM_F_CLONED: u32 = 0x200;
 const RTNH_F_DEAD: u8 = 1;
+const RTNH_F_ONLINK: u8 = 4;
 
 /// One way out of a route, or a nexthop object.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,6 +39,8 @@ pub struct Way {
     pub weight: u16,
     /// The kernel does not use it: its device is down.
     pub dead: bool,
+    /// Its gateway is on the link, whatever the addresses say.
+    pub onlink: bool,
     /// What it does to the packet.
     pub encap: Option<Box<Encap>>,
 }
@@ -130,8 +133,9 @@ pub fn route<A: Family>(body: &[u8]) -> Option<(Place<A>, KernelRoute)> {
     let ways = match multipath {
         Some(value) => ways(value),
         None => way(attributes_of, None).map(|way| {
-            let dead = u32_at(body, 8).is_some_and(|flags| flags & u32::from(RTNH_F_DEAD) != 0);
-            Vec::from_iter(way.map(|way| Way { dead, ..way }))
+            let flags = u32_at(body, 8).unwrap_or(0);
+            let (dead, onlink) = (flags & u32::from(RTNH_F_DEAD) != 0, flags & u32::from(RTNH_F_ONLINK) != 0);
+            Vec::from_iter(way.map(|way| Way { dead, onlink, ..way }))
         }),
     };
     match ways {
@@ -175,7 +179,7 @@ fn way(bytes: &[u8], dev: Option<u32>) -> Result<Option<Way>, Reason> {
         }
     }
     let encap = encap(encap_type, encap_value).map(Box::new);
-    Ok(dev.map(|dev| Way { dev: IfIndex(dev), via, weight: 1, dead: false, encap }))
+    Ok(dev.map(|dev| Way { dev: IfIndex(dev), via, weight: 1, dead: false, onlink: false, encap }))
 }
 
 /// `RTA_MULTIPATH`: one `struct rtnexthop` (length, flags, weight less one, device) a way, with attributes behind.
@@ -189,7 +193,7 @@ fn ways(mut bytes: &[u8]) -> Result<Vec<Way>, Reason> {
         };
         let (length, flags, hops, dev, attributes) = one().ok_or(Reason::Malformed("multipath"))?;
         let way = way(attributes, Some(dev))?.ok_or(Reason::Malformed("multipath"))?;
-        ways.push(Way { weight: u16::from(hops) + 1, dead: flags & RTNH_F_DEAD != 0, ..way });
+        ways.push(Way { weight: u16::from(hops) + 1, dead: flags & RTNH_F_DEAD != 0, onlink: flags & RTNH_F_ONLINK != 0, ..way });
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     Ok(ways)

@@ -1,0 +1,140 @@
+//! A line that shows something, as it was written.
+
+use super::selector::{LinkSelector, NeighbourSelector, RouteSelector};
+use crate::address::Family;
+use crate::command::{self, OBJECTS, Object, Seen};
+use crate::error::Error;
+use crate::keyword::{self, Keyword, full, short};
+use crate::span::Word;
+use crate::words::{Words, unknown};
+use crate::{addr, link, neigh, route, rule};
+
+/// What stands in front of the object.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Options {
+    /// `-4`, `-6`, `-family`.
+    pub family: Option<Family>,
+    /// `-s`: with counters.
+    pub statistics: bool,
+    /// `-o`: each entry on one line.
+    pub oneline: bool,
+}
+
+/// The line.
+pub(super) struct Line<'t> {
+    pub options: Options,
+    pub subject: Subject<'t>,
+}
+
+/// Of what.
+pub(super) enum Subject<'t> {
+    Routes(RouteSelector<'t>),
+    Rules,
+    Neighbours(NeighbourSelector<'t>),
+    /// `ip link`, or `ip address`.
+    Links(LinkSelector<'t>),
+    TunnelSource,
+    HmacKeys,
+}
+
+/// Reads a line; none when it does not show anything.
+pub(super) fn parse<'t>(words: &[Word<'t>]) -> Result<Option<Line<'t>>, Error> {
+    let mut words = Words::new(words);
+    words.take("ip");
+    let mut options = options(&mut words)?;
+    let Some(object) = words.next().and_then(|word| keyword::find(OBJECTS, word.text)) else { return Ok(None) };
+    let shows = |words: &mut Words<'_, 't>, seen: fn(&str) -> Seen| -> Result<bool, Error> {
+        match words.peek() {
+            None => Ok(true),
+            Some(verb) => match seen(verb.text) {
+                Seen::Shows => Ok(words.next().is_some()),
+                Seen::Later(name) => {
+                    Err(Error::not_implemented(verb.span, format!("\"{} {name}\"", object.word)).accepting(vec!["show".to_owned()]))
+                }
+                Seen::Other => Ok(false),
+            },
+        }
+    };
+    let subject = match object.key {
+        Object::Route if shows(&mut words, route::seen)? => Subject::Routes(RouteSelector::parse(&mut words, options.family)?),
+        Object::Rule if shows(&mut words, rule::seen)? => Subject::Rules,
+        Object::Neighbour if shows(&mut words, neigh::seen)? => Subject::Neighbours(NeighbourSelector::parse(&mut words, options.family)?),
+        Object::Link if shows(&mut words, link::seen)? => Subject::Links(LinkSelector::parse(&mut words, false)?),
+        Object::Address if shows(&mut words, addr::seen)? => Subject::Links(LinkSelector::parse(&mut words, true)?),
+        Object::Sr => match sr(&mut words) {
+            Some(subject) => subject,
+            None => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    words.end()?;
+    match &subject {
+        Subject::Routes(selector) => options.family = selector.family.or(options.family),
+        Subject::Neighbours(selector) => options.family = selector.to.map(|to| to.value.family()).or(options.family),
+        _ => {}
+    }
+    if options.statistics && !matches!(subject, Subject::Routes(_)) {
+        let span = words.first().map_or(crate::Span::default(), |word| word.span);
+        return Err(Error::not_implemented(span, format!("\"-statistics\" of \"ip {}\"", object.word))
+            .hint("\"noref show ports\", \"noref show counters\" and \"noref show sids\" have what was counted"));
+    }
+    Ok(Some(Line { options, subject }))
+}
+
+fn options(words: &mut Words<'_, '_>) -> Result<Options, Error> {
+    #[derive(Clone, Copy)]
+    enum Key {
+        Statistics,
+        Oneline,
+        Later,
+    }
+    const OPTIONS: &[Keyword<Key>] = &[
+        short("-stats", Key::Statistics),
+        short("-statistics", Key::Statistics),
+        short("-oneline", Key::Oneline),
+        short("-details", Key::Later),
+        short("-resolve", Key::Later),
+        short("-human-readable", Key::Later),
+        full("-iec", Key::Later),
+        short("-json", Key::Later),
+        short("-pretty", Key::Later),
+        short("-brief", Key::Later),
+        full("-br", Key::Later),
+        short("-Numeric", Key::Later),
+        short("-timestamp", Key::Later),
+        short("-color", Key::Later),
+        short("-all", Key::Later),
+        short("-netns", Key::Later),
+    ];
+    let mut options = Options::default();
+    while let Some(word) = words.peek().filter(|word| word.text.len() > 1 && word.text.starts_with('-')) {
+        if let Some(family) = command::family_option(words)? {
+            options.family = Some(family);
+            continue;
+        }
+        words.next();
+        // `--json` is `-json`, as iproute2 takes it.
+        let text = if word.text.starts_with("--") { &word.text[1..] } else { word.text };
+        match keyword::find(OPTIONS, text).map(|option| (option.key, option.word)) {
+            Some((Key::Statistics, _)) => options.statistics = true,
+            Some((Key::Oneline, _)) => options.oneline = true,
+            Some((Key::Later, name @ ("-json" | "-pretty"))) => {
+                let error = Error::not_implemented(word.span, format!("\"{name}\""));
+                return Err(error.hint("\"noref show routes --json\" and its like print JSON, in a form of their own"));
+            }
+            Some((Key::Later, name)) => return Err(Error::not_implemented(word.span, format!("\"{name}\""))),
+            None => {
+                let accepted = ["-4", "-6", "-family", "-statistics", "-oneline"].map(str::to_owned).to_vec();
+                return Err(unknown(word, "option", accepted));
+            }
+        }
+    }
+    Ok(options)
+}
+
+fn sr<'t>(words: &mut Words<'_, 't>) -> Option<Subject<'t>> {
+    const ITEMS: &[Keyword<bool>] = &[short("hmac", false), short("tunsrc", true)];
+    let tunnel_source = keyword::find(ITEMS, words.next()?.text)?.key;
+    "show".starts_with(words.next()?.text).then_some(())?;
+    Some(if tunnel_source { Subject::TunnelSource } else { Subject::HmacKeys })
+}

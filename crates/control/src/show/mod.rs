@@ -1,0 +1,129 @@
+//! What is there, in the form in which iproute2's `ip` prints it: what an operator's eyes and scripts know. Where noref knows less or more than a kernel the
+//! form differs, as docs/configuration.md lists.
+//!
+//! Output is a stream: of a million routes the names are gathered first, then some at a time are looked up and written, and the tables' writer waits
+//! for no longer than that.
+
+mod encap;
+mod line;
+mod link;
+mod neigh;
+mod route;
+mod rule;
+mod selector;
+mod sr;
+
+use std::io::{self, Write};
+
+use ::route::{Editor, SidId};
+use plane::{SidCount, Tables};
+
+use self::line::{Line, Subject};
+use crate::apply::Configuration;
+use crate::error::{Error, Errors};
+use crate::lexer::Lexer;
+
+/// Where what is shown is read.
+pub trait Source {
+    /// Reads the tables as their writer has them, who waits meanwhile.
+    fn editor<R>(&self, read: impl FnOnce(&Editor) -> R) -> R;
+
+    /// What workers read.
+    fn tables(&self) -> &Tables;
+
+    /// What was counted at a SID.
+    fn counted(&self, id: SidId) -> SidCount;
+}
+
+/// A router without workers: nothing was counted.
+impl Source for Configuration {
+    fn editor<R>(&self, read: impl FnOnce(&Editor) -> R) -> R {
+        read(&self.editor)
+    }
+
+    fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    fn counted(&self, _: SidId) -> SidCount {
+        SidCount::default()
+    }
+}
+
+/// Something to be shown: everything it names exists.
+#[derive(Debug)]
+pub struct Listing(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Routes(route::Routes),
+    Rules(rule::Rules),
+    Neighbours(neigh::Neighbours),
+    Links(link::Links),
+    TunnelSource,
+    HmacKeys,
+}
+
+/// Reads a line that shows something (`ip route show table 10`); none when it is to change something. `name` stands for the text in errors.
+///
+/// # Errors
+/// What is wrong with the line; a device or table that does not exist. Also of several lines: one is shown at a time.
+pub fn listing(text: &str, name: &str, source: &impl Source) -> Result<Option<Listing>, Errors> {
+    let wrong = |error: Error, parsed: bool| {
+        let mut errors = Errors::none();
+        errors.push(name, text, error);
+        errors.parsed = parsed;
+        errors
+    };
+    if u32::try_from(text.len()).is_err() {
+        return Ok(None);
+    }
+    let mut lexer = Lexer::new(text);
+    let mut words = Vec::new();
+    if !lexer.next_line(&mut words).is_ok_and(|any| any) {
+        return Ok(None);
+    }
+    let Some(line) = line::parse(&words).map_err(|error| wrong(error, false))? else { return Ok(None) };
+    if let (Ok(true), Some(word)) = (lexer.next_line(&mut words), words.first()) {
+        return Err(wrong(Error::refused(word.span, "a line that shows something stands alone"), false));
+    }
+    source.editor(|editor| resolved(line, editor)).map(Some).map_err(|error| wrong(error, true))
+}
+
+fn resolved(line: Line<'_>, editor: &Editor) -> Result<Listing, Error> {
+    Ok(Listing(match line.subject {
+        Subject::Routes(selector) => Kind::Routes(route::Routes::new(&selector, line.options, editor)?),
+        Subject::Rules => Kind::Rules(rule::Rules { family: line.options.family.unwrap_or(crate::Family::V4) }),
+        Subject::Neighbours(selector) => Kind::Neighbours(neigh::Neighbours::new(&selector, line.options, editor)?),
+        Subject::Links(selector) => Kind::Links(link::Links::new(&selector, line.options, editor)?),
+        Subject::TunnelSource => Kind::TunnelSource,
+        Subject::HmacKeys => Kind::HmacKeys,
+    }))
+}
+
+impl Listing {
+    /// Writes it out.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn print(&self, source: &impl Source, out: &mut impl Write) -> io::Result<()> {
+        match &self.0 {
+            Kind::Routes(routes) => routes.print(source, out),
+            Kind::Rules(rules) => out.write_all(source.editor(|editor| rules.text(editor)).as_bytes()),
+            Kind::Neighbours(neighbours) => neighbours.print(source, out),
+            Kind::Links(links) => out.write_all(source.editor(|editor| links.text(editor)).as_bytes()),
+            Kind::TunnelSource => out.write_all(sr::tunnel_source(source).as_bytes()),
+            Kind::HmacKeys => out.write_all(sr::hmac_keys(source).as_bytes()),
+        }
+    }
+}
+
+/// The device of this name.
+fn device(editor: &Editor, word: crate::Word<'_>) -> Result<::route::IfIndex, Error> {
+    crate::apply::named(editor, word.text, word.span).map(|link| link.index)
+}
+
+/// A device as it is named; one that is gone by its number.
+fn name(editor: &Editor, index: ::route::IfIndex) -> std::borrow::Cow<'_, str> {
+    editor.links().get(index).map_or_else(|| format!("if{}", index.0).into(), |link| std::borrow::Cow::Borrowed(&*link.name))
+}

@@ -1,0 +1,281 @@
+//! Routes, as `ip route show` prints them.
+
+use std::cmp::Reverse;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ::route::{Editor, Encap, Hop, IfIndex, Kind, RouteEntry, TableId};
+
+use super::line::Options;
+use super::selector::RouteSelector;
+use super::{Source, device, encap, name};
+use crate::address::{Family, Prefix};
+use crate::apply;
+use crate::error::Error;
+use crate::keyword::Keyword;
+use crate::route::RouteTable;
+use crate::span::Spanned;
+use crate::{addr, protocol};
+
+/// Prefixes of which the routes are looked up and written together.
+const SLICE: usize = 512;
+
+/// Which routes, all that is named resolved.
+#[derive(Debug)]
+pub(super) struct Routes {
+    options: Options,
+    families: Vec<Family>,
+    /// None: all tables.
+    table: Option<TableId>,
+    protocol: Option<u8>,
+    scope: Option<u8>,
+    kind: Option<Kind>,
+    device: Option<IfIndex>,
+    via: Option<IpAddr>,
+    source: Option<IpAddr>,
+    root: Option<Option<Prefix>>,
+    matching: Option<Option<Prefix>>,
+}
+
+impl Routes {
+    pub(super) fn new(selector: &RouteSelector<'_>, options: Options, editor: &Editor) -> Result<Routes, Error> {
+        // As iproute2: of all tables both families are shown, of one table IPv4.
+        let families = match options.family {
+            Some(family) => vec![family],
+            None if selector.all_tables => vec![Family::V4, Family::V6],
+            None => vec![Family::V4],
+        };
+        let table = match selector.table {
+            _ if selector.all_tables => None,
+            None => Some(TableId::MAIN),
+            Some(RouteTable::Vrf(vrf)) => Some(apply::vrf(editor, vrf)?),
+            // Table 0 stands for none.
+            Some(RouteTable::Table(Spanned { value: TableId(0), .. })) => Some(TableId::MAIN),
+            Some(RouteTable::Table(Spanned { value: table, span })) => {
+                let exists = match families.as_slice() {
+                    [Family::V6] => editor.table_exists::<Ipv6Addr>(table),
+                    _ => editor.table_exists::<Ipv4Addr>(table),
+                };
+                if !exists {
+                    let family = if families == [Family::V6] { "IPv6" } else { "IPv4" };
+                    return Err(Error::refused(span, format!("there is no {family} table {table} (FIB table does not exist)")));
+                }
+                Some(table)
+            }
+        };
+        Ok(Routes {
+            options,
+            families,
+            table,
+            protocol: selector.protocol.map(|protocol| protocol.value),
+            scope: selector.scope.map(|scope| scope.value),
+            kind: selector.kind.map(|kind| kind.value),
+            device: selector.device.map(|word| device(editor, word)).transpose()?,
+            via: selector.via.map(|via| via.value),
+            source: selector.source.map(|source| source.value),
+            root: selector.root,
+            matching: selector.matching,
+        })
+    }
+
+    pub(super) fn print(&self, source: &impl Source, out: &mut impl Write) -> io::Result<()> {
+        for family in &self.families {
+            match family {
+                Family::V4 => self.family::<Ipv4Addr>(source, out)?,
+                Family::V6 => self.family::<Ipv6Addr>(source, out)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn family<A: Shown>(&self, source: &impl Source, out: &mut impl Write) -> io::Result<()> {
+        let mut tables = match self.table {
+            Some(table) => vec![table],
+            None => source.editor(|editor| editor.tables::<A>().into_iter().map(|(table, _)| table).collect()),
+        };
+        // The kernel goes through its buckets of tables, and has 256 of them.
+        tables.sort_by_key(|table| (table.0 & 0xff, *table));
+        let mut text = String::new();
+        for table in tables {
+            let mut prefixes: Vec<_> = source.editor(|editor| {
+                let all = editor.routes::<A>(table).map(|(prefix, _)| prefix);
+                all.filter(|prefix| self.reaches::<A>(*prefix)).collect()
+            });
+            prefixes.sort_unstable_by(A::order);
+            prefixes.dedup();
+            for slice in prefixes.chunks(SLICE) {
+                text.clear();
+                source.editor(|editor| {
+                    for prefix in slice {
+                        let entries = editor.routes_of::<A>(table, *prefix);
+                        self.entries(&mut text, Place { source, editor, table, prefix: *prefix }, entries);
+                    }
+                });
+                out.write_all(text.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether routes of the prefix are asked for.
+    fn reaches<A: Shown>(&self, prefix: ::route::Prefix<A>) -> bool {
+        // Whatever is named is of the family shown.
+        let named = |named: Option<Prefix>| match named {
+            Some(named) => A::narrow(named.addr).and_then(|addr| ::route::Prefix::new(addr, named.len)),
+            None => ::route::Prefix::new(A::UNSPECIFIED, 0),
+        };
+        let within = |outer: ::route::Prefix<A>, inner: ::route::Prefix<A>| outer.len() <= inner.len() && outer.contains(inner.addr());
+        self.root.is_none_or(|root| named(root).is_some_and(|root| within(root, prefix)))
+            && self.matching.is_none_or(|matching| named(matching).is_some_and(|matching| within(prefix, matching)))
+    }
+
+    /// The routes of a prefix. In IPv6, those that are ways of one route are one.
+    fn entries<A: Shown, S: Source>(&self, text: &mut String, place: Place<'_, A, S>, entries: &[RouteEntry]) {
+        for (at, entry) in entries.iter().enumerate() {
+            let of_one = |other: &RouteEntry| entry.joins::<A>() && other.metric == entry.metric && other.joins::<A>();
+            if entries[..at].iter().any(of_one) {
+                continue;
+            }
+            let mut hops: Vec<&Hop> = entry.effect.hops.iter().collect();
+            hops.extend(entries[at + 1..].iter().filter(|other| of_one(other)).flat_map(|other| &other.effect.hops));
+            if self.wants(A::BITS == 128, entry, &hops) {
+                self.route(text, &place, entry, &hops);
+            }
+        }
+    }
+
+    fn wants(&self, v6: bool, entry: &RouteEntry, hops: &[&Hop]) -> bool {
+        // Like iproute2, of the way of routes that have one.
+        let hop = if let [only] = hops { Some(*only) } else { None };
+        let dev = hop.map(|hop| hop.dev).or((v6 && hops.is_empty()).then_some(IfIndex::LO));
+        let scope = if v6 { addr::SCOPE_UNIVERSE } else { entry.scope };
+        self.protocol.is_none_or(|protocol| entry.protocol == protocol)
+            && self.scope.is_none_or(|wanted| scope == wanted)
+            && self.kind.is_none_or(|kind| entry.effect.kind == kind)
+            && self.device.is_none_or(|wanted| dev == Some(wanted))
+            && self.via.is_none_or(|via| hop.is_some_and(|hop| hop.via == Some(via)))
+            && self.source.is_none_or(|source| entry.effect.src == Some(source))
+    }
+
+    /// One route. What was asked for is not said again, as iproute2 does it.
+    fn route<A: Shown, S: Source>(&self, text: &mut String, place: &Place<'_, A, S>, entry: &RouteEntry, hops: &[&Hop]) {
+        let v6 = A::BITS == 128;
+        // Writing to a string does not fail.
+        let _ = self.try_route(text, place, entry, hops, v6);
+    }
+
+    fn try_route<A: Shown, S: Source>(
+        &self,
+        text: &mut String,
+        place: &Place<'_, A, S>,
+        entry: &RouteEntry,
+        hops: &[&Hop],
+        v6: bool,
+    ) -> std::fmt::Result {
+        let effect = &entry.effect;
+        if effect.kind != Kind::Unicast {
+            write!(text, "{} ", effect.kind.word())?;
+        }
+        match place.prefix.len() {
+            0 => text.push_str("default "),
+            len if len == A::BITS => write!(text, "{} ", place.prefix.addr())?,
+            len => write!(text, "{}/{len} ", place.prefix.addr())?,
+        }
+        match hops {
+            [only] => self.way(text, place, only)?,
+            [] if v6 && self.device.is_none() => text.push_str("dev lo "),
+            _ => {}
+        }
+        if self.table.is_none() && place.table != TableId::MAIN {
+            write!(text, "table {} ", place.table)?;
+        }
+        if entry.protocol != protocol::BOOT && self.protocol.is_none() {
+            write!(text, "proto {} ", protocol::show(entry.protocol))?;
+        }
+        if !v6 && entry.scope != addr::SCOPE_UNIVERSE && self.scope.is_none() {
+            write!(text, "scope {} ", shown_scope(entry.scope))?;
+        }
+        if let (Some(src), None) = (effect.src, self.source) {
+            write!(text, "src {src} ")?;
+        }
+        if v6 || entry.metric != 0 {
+            write!(text, "metric {} ", entry.metric)?;
+        }
+        if let [Hop { onlink: true, .. }] = hops {
+            text.push_str("onlink ");
+        }
+        if effect.mtu != 0 {
+            write!(text, "mtu {} ", effect.mtu)?;
+        }
+        if v6 {
+            text.push_str("pref medium");
+        }
+        if hops.len() > 1 {
+            for hop in hops {
+                text.push_str(if self.options.oneline { "\\" } else { "\n" });
+                text.push_str("\tnexthop ");
+                self.way(text, place, hop)?;
+                write!(text, "weight {} ", hop.weight)?;
+                text.push_str(if hop.onlink { "onlink " } else { "" });
+            }
+        }
+        text.push('\n');
+        Ok(())
+    }
+
+    fn way<A: Shown, S: Source>(&self, text: &mut String, place: &Place<'_, A, S>, hop: &Hop) -> std::fmt::Result {
+        if hop.encap != Encap::None {
+            encap::write(text, place.source, place.editor, hop.encap, self.options.statistics)?;
+        }
+        match hop.via {
+            Some(via) if self.via.is_none() => {
+                let other = if via.is_ipv6() == (A::BITS == 128) { "" } else { "inet6 " };
+                write!(text, "via {other}{via} ")?;
+            }
+            _ => {}
+        }
+        match hop.dev {
+            // What the router cannot do itself.
+            IfIndex::KERNEL => text.push_str("dev (kernel) "),
+            dev if self.device.is_none() => write!(text, "dev {} ", name(place.editor, dev))?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Where a route stands, and where what it names is read.
+#[derive(Clone, Copy)]
+struct Place<'a, A: ::route::Address, S> {
+    source: &'a S,
+    editor: &'a Editor,
+    table: TableId,
+    prefix: ::route::Prefix<A>,
+}
+
+/// A scope by its name if it has one.
+pub(super) fn shown_scope(scope: u8) -> String {
+    let named = addr::SCOPES.iter().find(|named: &&Keyword<u8>| named.key == scope);
+    named.map_or_else(|| scope.to_string(), |named| named.word.to_owned())
+}
+
+/// The order in which the kernel tells the prefixes of a table.
+trait Shown: apply::Narrow {
+    fn order(a: &::route::Prefix<Self>, b: &::route::Prefix<Self>) -> std::cmp::Ordering;
+}
+
+/// By address, of one address the longest first (`fib_table_dump`).
+impl Shown for Ipv4Addr {
+    fn order(a: &::route::Prefix<Self>, b: &::route::Prefix<Self>) -> std::cmp::Ordering {
+        (a.addr(), Reverse(a.len())).cmp(&(b.addr(), Reverse(b.len())))
+    }
+}
+
+/// A prefix behind all that it holds (`fib6_walk`): by the last address.
+impl Shown for Ipv6Addr {
+    fn order(a: &::route::Prefix<Self>, b: &::route::Prefix<Self>) -> std::cmp::Ordering {
+        let last = |prefix: &::route::Prefix<Self>| u128::from(prefix.addr()) | u128::MAX.checked_shr(prefix.len().into()).unwrap_or(0);
+        (last(a), Reverse(a.len())).cmp(&(last(b), Reverse(b.len())))
+    }
+}

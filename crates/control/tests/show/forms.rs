@@ -1,0 +1,170 @@
+//! What is asked for, and what cannot be.
+
+use control::Configuration;
+use control::show::{Source, listing};
+use plane::{PacketCount, SidCount, Tables};
+use route::{Editor, SidId};
+
+const BASE: &str = "\
+link set e0 up
+link set e1 mtu 9000
+addr add 10.0.0.1/24 brd + dev e0
+addr add 10.0.0.9/24 dev e0
+-6 addr add fd00:0::1/64 dev e0 nodad
+sysctl net.vrf.strict_mode=1
+link add red type vrf table 10
+link set red up
+link set e1 master red
+link set e1 up
+addr add 10.0.1.1/24 dev e1
+route add vrf red 10.9/16 via 10.0.1.2
+-6 route add fc00:1::1 encap seg6local action End.DT46 vrftable 10 count dev red
+-6 route add fc00:1::2 encap seg6local action End count flavors psp dev e0
+sr hmac set 42 sha256 secret
+";
+
+fn router() -> Configuration {
+    control::network_file(BASE, "net.ip", &["e0", "e1"]).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+pub fn shown(source: &impl Source, line: &str) -> String {
+    let listing = listing(line, "ip", source).unwrap_or_else(|errors| panic!("{errors}"));
+    let mut out = Vec::new();
+    listing.unwrap_or_else(|| panic!("{line}: shows nothing")).print(source, &mut out).expect("memory");
+    String::from_utf8(out).expect("text")
+}
+
+fn refused(line: &str) -> (String, bool) {
+    let errors = listing(line, "ip", &router()).expect_err(line);
+    (errors.shown[0].error.to_string(), errors.parsed)
+}
+
+/// A router that has counted.
+struct Busy(Configuration);
+
+impl Source for Busy {
+    fn editor<R>(&self, read: impl FnOnce(&Editor) -> R) -> R {
+        self.0.editor(read)
+    }
+
+    fn tables(&self) -> &Tables {
+        self.0.tables()
+    }
+
+    fn counted(&self, _: SidId) -> SidCount {
+        SidCount { processed: PacketCount { packets: 7, bytes: 700 }, errors: 1 }
+    }
+}
+
+#[test]
+fn vrf_devices_have_their_routes_rules_and_members() {
+    let router = router();
+    let routes = "\
+10.0.1.0/24 dev e1 proto kernel scope link src 10.0.1.1 
+local 10.0.1.1 dev e1 proto kernel scope host src 10.0.1.1 
+broadcast 10.0.1.255 dev e1 proto kernel scope link src 10.0.1.1 
+10.9.0.0/16 via 10.0.1.2 dev e1 
+";
+    assert_eq!(shown(&router, "ip route show vrf red"), routes);
+    assert_eq!(shown(&router, "route list table 10"), routes);
+    assert!(shown(&router, "ip rule").contains("1000:\tfrom all lookup [l3mdev-table]\n"));
+    let members = shown(&router, "ip link show master red");
+    assert!(members.starts_with("3: e1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 master red state UP\n    link/ether 02:"), "{members}");
+    let vrf = shown(&router, "ip -o link ls type vrf");
+    assert!(vrf.starts_with("4: red: <NOARP,MASTER,UP,LOWER_UP> mtu 65536 state UP\\    link/ether ") && vrf.lines().count() == 1, "{vrf}");
+}
+
+#[test]
+fn addresses_are_those_of_their_device() {
+    let text = "    inet 10.0.0.1/24 brd 10.0.0.255 scope global e0
+       valid_lft forever preferred_lft forever
+    inet 10.0.0.9/24 scope global secondary e0
+       valid_lft forever preferred_lft forever
+";
+    let router = router();
+    assert_eq!(shown(&router, "ip -4 a s dev e0"), format!("2: e0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 state UP\n{text}"));
+    let line = "2: e0    inet6 fd00::1/64 scope global \\       valid_lft forever preferred_lft forever\n";
+    assert!(shown(&router, "ip -o -6 addr show e0").starts_with(line));
+    assert_eq!(shown(&router, "-4 addr show lo"), "");
+}
+
+#[test]
+fn counters_of_sids_are_shown_when_asked_for() {
+    let router = Busy(router());
+    let end = "fc00:1::2  encap seg6local action End packets 7 bytes 700 errors 1 flavors psp dev e0 metric 1024 pref medium\n";
+    assert_eq!(shown(&router, "ip -s -6 route show fc00:1::2"), end);
+    assert_eq!(
+        shown(&router, "ip -stats route show fc00:1::1"),
+        end.replace("::2 ", "::1 ").replace("End packets", "End.DT46 vrftable 10 packets").replace("flavors psp dev e0", "dev red")
+    );
+    assert!(!shown(&router, "ip route show fc00:1::1").contains("packets"));
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    assert_eq!(shown(&router(), "ip sr hmac show"), "hmac 42 algo sha256 secret (not shown)\n");
+    assert_eq!(shown(&router(), "sr t sh"), "tunsrc addr ::\n");
+}
+
+#[test]
+fn what_changes_something_shows_nothing() {
+    for line in [
+        "ip route add default via 10.0.0.2",
+        "link set e0 up",
+        "ip sr tunsrc set ::",
+        "sysctl a=1",
+        "",
+        "ip rotue show",
+        "a a",
+        "neigh flush dev e0",
+    ] {
+        assert!(listing(line, "ip", &router()).unwrap().is_none(), "{line}");
+    }
+}
+
+#[test]
+fn what_cannot_be_shown_is_refused_by_name() {
+    let read = |line, why: &str| assert_eq!(refused(line), (why.to_owned(), false), "{line}");
+    read("ip -j route", "\"-json\" is not implemented yet");
+    read("ip -br link", "\"-brief\" is not implemented yet");
+    read("ip -x link", "unknown option \"-x\"");
+    read("ip -s link", "\"-statistics\" of \"ip link\" is not implemented yet");
+    read("ip route get 10.0.0.1", "\"route get\" is not implemented yet");
+    read("ip route show nosuch", "unknown keyword \"nosuch\"");
+    read("ip route show table blue", "unknown table \"blue\"");
+    read("ip route show table cache", "noref has no cache of routes");
+    read("ip route show tos 4", "\"tos\" of routes to show is not implemented yet");
+    read("ip -6 route show 10.0.0.0/8", "\"10.0.0.0\" is not an IPv6 address: it is an IPv4 address");
+    read("ip rule show table 5", "\"table\" is too much here: the command is complete");
+    read("ip link show type bridge", "\"type bridge\" is not implemented yet");
+    read("ip route\nip rule", "a line that shows something stands alone");
+    let found = |line, why: &str| assert_eq!(refused(line), (why.to_owned(), true), "{line}");
+    found("ip route show table 99", "there is no IPv4 table 99 (FIB table does not exist)");
+    found("ip -6 route show table 99", "there is no IPv6 table 99 (FIB table does not exist)");
+    found("ip link show e7", "there is no device \"e7\"");
+    found("ip route show vrf e0", "\"e0\" is not a VRF device");
+    let place = listing("ip link show dev e7", "ip", &router()).unwrap_err().to_string();
+    assert!(place.contains("\n  ip link show dev e7\n                   ^^\n  accepted here: lo, e0, e1, red"), "{place}");
+}
+
+#[test]
+fn a_large_table_is_written_in_pieces() {
+    struct Pieces(usize, usize);
+    impl std::io::Write for Pieces {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            self.1 = self.1.max(bytes.len());
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut router = router();
+    let many: String =
+        (0..50_000_u32).map(|n| format!("route add {}/32 via 10.0.0.2\n", std::net::Ipv4Addr::from(0x0b00_0000 + n))).collect();
+    router.apply(&many, "request").unwrap();
+    let mut pieces = Pieces(0, 0);
+    listing("ip route", "ip", &router).unwrap().unwrap().print(&router, &mut pieces).unwrap();
+    assert!(pieces.0 > 1_000_000 && pieces.1 < 64 * 1024, "{} bytes, {} in one piece", pieces.0, pieces.1);
+}

@@ -1,0 +1,269 @@
+//! The kernel configured with the network file of each golden case, and shown by `ip`, is what noref shows of the file itself.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::forms::shown;
+use crate::lab::{PORTS, configure, in_namespace, ports};
+
+/// What is asked, of both.
+const LINES: [&str; 16] = [
+    "-4 route show table all",
+    "-6 route show table all",
+    "route",
+    "-6 route list",
+    "route show table local",
+    "route show dev e1",
+    "-6 route show dev e1",
+    "-o -4 route show root 10.0.0.0/8",
+    "route show match 10.9.0.1",
+    "-6 route show proto kernel",
+    "rule",
+    "-6 rule list",
+    "neigh",
+    "-4 neigh show dev e0",
+    "addr",
+    "link",
+];
+
+fn cases() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
+    let directories = |path: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir()).collect()
+    };
+    let mut cases: Vec<_> = directories(&root).iter().flat_map(|group| directories(group)).map(|case| case.join("network.ip")).collect();
+    cases.sort();
+    cases
+}
+
+/// Every form that the golden cases do not have.
+const FORMS: &str = "\
+ip link set lo up
+ip link set e0 address 02:00:00:00:0e:00 up
+ip link set e1 address 02:00:00:00:0e:01 up
+ip link set e2 address 02:00:00:00:0e:02 up
+ip link set e3 address 02:00:00:00:0e:03
+ip -6 addr add fe80::a0/64 dev e0 nodad
+ip -6 addr add fe80::a1/64 dev e1 nodad
+ip -6 addr add fe80::a2/64 dev e2 nodad
+ip addr add 10.0.0.1/24 dev e0
+ip addr add 10.0.1.1/24 brd + dev e1
+ip addr add 10.7.0.1/32 dev lo
+ip addr add 10.8.0.1/24 dev e2 scope link noprefixroute
+ip -6 addr add fd00:0::1/64 dev e0 nodad
+ip -6 addr add fd00:1::1/64 dev e1 nodad noprefixroute
+ip route add 10.9.0.0/16 via 10.0.0.2
+ip route add 10.9.0.0/16 via 10.0.0.3 metric 5 proto bgp mtu 1400
+ip route add 10.9.0.0/16 via 10.0.0.3 metric 6 proto 77 src 10.0.0.1
+ip route add 10.0.0.0/8 via 10.0.0.3 onlink dev e0
+ip route add default via 10.0.0.4
+ip route add blackhole 10.20.0.0/16
+ip route add prohibit 10.21.0.0/16
+ip route add unreachable 10.22.0.0/16 table 7
+ip route add throw 10.23.0.0/16 metric 9
+ip route add 10.24.0.0/16 nexthop via 10.0.0.2 weight 3 nexthop via 10.0.1.2 dev e1
+ip route add 10.25.0.0/16 nexthop dev e0 weight 3 nexthop encap seg6 mode encap segs fc00::1 dev e1
+ip route add 10.26.0.0/16 via inet6 fd00::5 dev e0
+ip route add 10.27.0.0/16 encap seg6 mode encap segs fc00::1,fc00::2 dev e0
+ip route add 10.27.1.0/24 dev e0 scope global
+ip route add local 10.7.0.5 dev lo
+ip route add 10.57.0.0/16 dev e0 proto 99
+ip route add 10.58.0.0/16 dev e0 proto unspec scope host
+ip -6 route add fc00:1::2 encap seg6local action End.X nh6 fd00::5 flavors next-csid lblen 48 nflen 8 count dev e0
+ip -6 route add fc00:1::3 encap seg6local action End.T table 7 dev e0
+ip -6 route add fc00:1::4 encap seg6local action End.DX2 oif e1 dev e0
+ip -6 route add fc00:1::5 encap seg6local action End.DX4 nh4 10.0.0.4 dev e0
+ip -6 route add fc00:1::7 encap seg6local action End.DT6 table main dev e0
+ip -6 route add fc00:1::8 encap seg6local action End.B6.Encaps srh segs fc00::1,fc00::2 dev e0
+ip -6 route add fc00:1::9 encap seg6local action End.B6 srh segs fc00::1,fc00::2 dev e0
+ip -6 route add fc00:1::a encap seg6local action End flavors psp,next-csid dev e0
+ip -6 route add fd09::/64 encap seg6 mode inline segs fc00::1,fc00::2 dev e0
+ip -6 route add fd0a::/64 encap seg6 mode encap.red segs fc00::1,fc00::2 via fd00::5 metric 7
+ip -6 route add fd0b::/64 via fd00::5
+ip -6 route append fd0b::/64 via fd00::6
+ip -6 route add fd0b::/32 via fd00::6
+ip -6 route add fd0c::/64 nexthop via fd00::5 weight 5 nexthop via fd00::6
+ip -6 route add blackhole fd0d::/64
+ip -6 route add unreachable default metric 9999
+ip -6 route add prohibit fd0e::/64 table 7 mtu 1300
+ip -6 route add fd0f::/64 via fe80::5 dev e0 src fd00::1 proto static
+ip -6 route add local fd10::1 dev lo
+ip rule add from 10.0.0.0/8 lookup 7
+ip rule add to 10.0.0.1 iif e0 lookup 7 pref 5
+ip -6 rule add from fd00::/8 to fd01::/64 iif e3 lookup main pref 77
+ip neigh add 10.0.0.2 lladdr 02:00:00:00:0f:00 dev e0
+ip neigh add 10.0.0.3 lladdr 02:00:00:00:0f:01 dev e0 nud stale
+ip neigh add 10.0.0.4 dev e0 nud failed
+ip -6 neigh add fd00::5 lladdr 02:00:00:00:0f:02 dev e0 nud permanent
+ip sr tunsrc set fd00::77
+";
+
+/// What is asked of them beside.
+const MORE: [&str; 16] = [
+    "-6 route show table 7",
+    "route show exact 10.9.0.0/16",
+    "route show 10.9/16 proto bgp",
+    "route list root default",
+    "route ls match 10.9.0.0/16",
+    "-6 route show root fd0b::/32",
+    "-6 route show match fd0b::1",
+    "-6 route show default",
+    "route show type blackhole",
+    "route show via 10.0.0.2",
+    "route show scope host",
+    "-o route show 10.24.0.0/16",
+    "-s -6 route show fc00:1::2",
+    "neigh show nud permanent",
+    "neigh show 10.0.0.2",
+    "sr tunsrc show",
+];
+
+#[test]
+fn every_form_looks_as_iproute2_shows_it() {
+    let differing = compare_text(FORMS, &[&LINES[..], &MORE[..]].concat());
+    assert!(differing.as_ref().is_none_or(Vec::is_empty), "{}", differing.unwrap_or_default().join("\n"));
+    let mut able = false;
+    in_namespace(|| able = true);
+    assert!(!able || std::env::var_os("CI").is_none() || differing.is_some(), "this kernel refuses the file");
+}
+
+#[test]
+fn the_golden_cases_look_as_iproute2_shows_them() {
+    let (compared, wrong) = (Mutex::new(0), Mutex::new(Vec::new()));
+    let cases = cases();
+    let mut able = false;
+    in_namespace(|| able = true);
+    std::thread::scope(|scope| {
+        for half in cases.chunks(cases.len().div_ceil(2).max(1)) {
+            let (compared, wrong) = (&compared, &wrong);
+            scope.spawn(move || {
+                for case in half {
+                    let Some(differing) = compare(case) else { continue };
+                    *compared.lock().unwrap() += 1;
+                    if !differing.is_empty() {
+                        wrong.lock().unwrap().push(format!("{}\n{}", case.display(), differing.join("\n")));
+                    }
+                }
+            });
+        }
+    });
+    let (compared, wrong) = (compared.into_inner().unwrap(), wrong.into_inner().unwrap());
+    eprintln!("{compared} cases compared");
+    assert!(!able || compared > 20, "this kernel takes few of the cases");
+    assert!(wrong.is_empty(), "{} of {compared} differ\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What differs; none when noref or this kernel refuses the file.
+fn compare(case: &Path) -> Option<Vec<String>> {
+    compare_text(&fs::read_to_string(case).expect("a network file"), &LINES)
+}
+
+fn compare_text(text: &str, lines: &[&str]) -> Option<Vec<String>> {
+    let configuration = control::network_file(text, "network.ip", &PORTS).ok()?;
+    let mut compared = None;
+    in_namespace(|| {
+        ports();
+        if let Err(refused) = configure(text) {
+            eprintln!("the kernel: {refused}");
+            return;
+        }
+        let mut differing = Vec::new();
+        for line in lines {
+            let ours = ours(line, &shown(&configuration, line));
+            let mut kernels = told(line);
+            // The kernel does some things a little later than it is told to.
+            for _ in 0..40 {
+                if ours == kernels {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(50));
+                kernels = told(line);
+            }
+            if ours != kernels {
+                differing.push(format!("ip {line}"));
+                differing.extend(ours.iter().filter(|entry| !kernels.contains(entry)).map(|entry| format!("  noref:    {entry}")));
+                differing.extend(kernels.iter().filter(|entry| !ours.contains(entry)).map(|entry| format!("  iproute2: {entry}")));
+            }
+        }
+        compared = Some(differing);
+    });
+    compared
+}
+
+/// What the kernel has.
+fn told(line: &str) -> Vec<String> {
+    let told = Command::new("ip").args(line.split(' ')).output().expect("ip");
+    // That an MTU is locked makes no difference to noref.
+    theirs(line, &String::from_utf8_lossy(&told.stdout).replace("mtu lock ", "mtu "))
+}
+
+/// Entries, each with the lines that belong to it.
+fn entries(text: &str) -> Vec<String> {
+    let mut entries: Vec<String> = Vec::new();
+    for line in text.lines() {
+        match entries.last_mut() {
+            Some(entry) if line.starts_with([' ', '\t']) => {
+                entry.push('\n');
+                entry.push_str(line.trim_end());
+            }
+            _ => entries.push(line.trim_end().to_owned()),
+        }
+    }
+    entries
+}
+
+/// What iproute2 shows, without what only the kernel has: the far ends of the ports, routes to the addresses of `lo` behind the local ones, queueing
+/// disciplines and the like, flags that noref does not keep.
+fn theirs(line: &str, text: &str) -> Vec<String> {
+    let kernels_own = |entry: &String| {
+        ["0-far", "1-far", "2-far", "3-far"]
+            .iter()
+            .any(|far| entry.contains(&format!("e{far}@")) || entry.contains(&format!("dev e{far} ")))
+            || entry.contains(" dev lo ") && entry.ends_with(" metric 256 pref medium")
+            || line.contains("dev lo") && entry.ends_with(" metric 256 pref medium")
+    };
+    let mut entries: Vec<_> = entries(text).into_iter().filter(|entry| !kernels_own(entry)).collect();
+    if is_of_devices(line) {
+        entries.iter_mut().for_each(|entry| *entry = device(entry));
+    } else if line.contains("neigh") {
+        entries.sort();
+    }
+    entries
+}
+
+fn ours(line: &str, text: &str) -> Vec<String> {
+    let mut entries = entries(text);
+    if is_of_devices(line) {
+        entries.iter_mut().for_each(|entry| *entry = device(entry));
+    } else if line.contains("neigh") {
+        entries.sort();
+    }
+    entries
+}
+
+fn is_of_devices(line: &str) -> bool {
+    line.ends_with("addr") || line.ends_with("link")
+}
+
+/// A device without its number, the name of its other end and the words of the kernel's alone; its addresses in no order.
+fn device(entry: &str) -> String {
+    let entry = entry.split_once(": ").map_or(entry, |(_, entry)| entry);
+    let (head, rest) = entry.split_once('\n').unwrap_or((entry, ""));
+    let mut words: Vec<_> = head.split(' ').collect();
+    for kernels in ["qdisc", "mode", "group", "qlen"] {
+        if let Some(at) = words.iter().position(|word| *word == kernels) {
+            words.drain(at..at + 2);
+        }
+    }
+    let head = words.join(" ");
+    let head =
+        head.split_once('@').map_or(head.clone(), |(name, rest)| format!("{name}:{}", rest.split_once(':').map_or("", |rest| rest.1)));
+    let rest = rest.replace(" nodad", "").replace(" tentative", "");
+    let mut addresses: Vec<_> = rest.lines().filter(|line| !line.contains("valid_lft")).collect();
+    addresses.sort_unstable();
+    format!("{head}\n{}", addresses.join("\n"))
+}

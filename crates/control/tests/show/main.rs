@@ -1,0 +1,7 @@
+//! What is shown is what iproute2 shows.
+
+mod forms;
+mod iproute2;
+#[path = "../mirror/lab.rs"]
+#[allow(dead_code, reason = "of the mirror's tests")]
+mod lab;
