@@ -105,17 +105,17 @@ impl Channel {
         }
     }
 
-    /// The next message, waited for.
+    /// The next message, waited for until then, or as long as it takes.
     ///
     /// # Errors
     /// As [`Channel::receive`]; when it does not come in time, or `stop` is rung.
-    pub(super) fn wait(&self, stop: &Event, until: Instant) -> Result<Incoming, End> {
+    pub(super) fn wait(&self, stop: &Event, until: Option<Instant>) -> Result<Incoming, End> {
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match sys::poll([self.as_fd(), stop.as_fd()], Some(left)).map_err(End::io("waiting for the peer"))? {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            match sys::poll([self.as_fd(), stop.as_fd()], left).map_err(End::io("waiting for the peer"))? {
                 [_, true] => return Err(End::Stopped),
                 [true, false] => return self.receive(),
-                [false, false] if left.is_zero() => return Err(End::Silent),
+                [false, false] if left.is_some_and(|left| left.is_zero()) => return Err(End::Silent),
                 [false, false] => {}
             }
         }
@@ -125,7 +125,7 @@ impl Channel {
     ///
     /// # Errors
     /// As [`Channel::wait`], or when something else comes.
-    pub(super) fn wait_for_ack(&self, stop: &Event, until: Instant) -> Result<(), End> {
+    pub(super) fn wait_for_ack(&self, stop: &Event, until: Option<Instant>) -> Result<(), End> {
         match self.wait(stop, until)?.message {
             Message::Ack => Ok(()),
             other => Err(End::refused(format!("{} instead of ack", other.kind()))),

@@ -28,8 +28,10 @@ struct Prepared {
 /// # Errors
 /// Why it does not come about.
 pub(super) fn connect(channel: &Channel, name: &str, settings: &MemifSettings, stop: &Event) -> Result<Connection, End> {
-    let until = Instant::now() + PATIENCE;
-    let peer = match channel.wait(stop, until)?.message {
+    // A server that is still starting accepts late, and DPDK's does not survive a client that went by then.
+    let hello = channel.wait(stop, None)?.message;
+    let until = Some(Instant::now() + PATIENCE);
+    let peer = match hello {
         Message::Hello(hello) if !(hello.min_version..=hello.max_version).contains(&VERSION) => {
             return Err(End::refused(format!("{} does not speak version 2.0", hello.name)));
         }
@@ -92,4 +94,83 @@ fn begin(rings: Vec<Prepared>, layout: Layout, peer: String) -> Connection {
         connection.wakers.push(out.event);
     }
     connection
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::memif::message::Hello;
+    use crate::live::memif::sys::tests::channels;
+    use std::thread;
+
+    fn hello() -> Hello {
+        Hello {
+            name: "test".to_owned(),
+            min_version: VERSION,
+            max_version: VERSION,
+            max_region: 0,
+            max_to_client: 7,
+            max_to_server: 7,
+            max_log2_slots: 6,
+        }
+    }
+
+    /// Has a server say hello, then answer each message with the next of `answers`, and go. What the client made of it, and what it sent.
+    fn connected(words: &str, hello: Message, answers: Vec<Message>) -> (Result<Connection, End>, Vec<Message>) {
+        let settings: MemifSettings = format!("unused{words}").parse().unwrap();
+        let (ours, theirs) = channels();
+        let server = thread::spawn(move || {
+            let (stop, mut heard) = (Event::new().unwrap(), Vec::new());
+            theirs.send(&hello, None).unwrap();
+            for answer in answers {
+                match theirs.wait(&stop, Some(Instant::now() + PATIENCE)) {
+                    Ok(incoming) => heard.push(incoming.message),
+                    Err(_) => break,
+                }
+                theirs.send(&answer, None).unwrap();
+            }
+            heard
+        });
+        let outcome = connect(&ours, "ours", &settings, &Event::new().unwrap());
+        drop(ours);
+        (outcome, server.join().unwrap())
+    }
+
+    #[test]
+    fn a_client_says_what_it_brings_and_takes_what_the_server_allows() {
+        let mut answers = vec![Message::Ack; 6];
+        answers.push(Message::Connected("theirs".to_owned()));
+        let (outcome, heard) = connected(",queues=2,slots=1024,id=9", Message::Hello(hello()), answers);
+        let connection = outcome.unwrap();
+        assert_eq!((connection.peer.as_str(), connection.lines.len(), connection.wakers.len()), ("test (theirs)", 2, 2));
+        let kinds: Vec<_> = heard.iter().map(Message::kind).collect();
+        assert_eq!(kinds, ["init", "add region", "add ring", "add ring", "add ring", "add ring", "connect"]);
+        assert!(matches!(&heard[0], Message::Init(init) if init.id == 9 && init.mode == ETHERNET));
+        let slots = |message: &Message| matches!(message, Message::AddRing(ring) if ring.log2_slots == 6);
+        assert!(heard[2..6].iter().all(slots), "as many as the server can");
+    }
+
+    #[test]
+    fn a_server_that_answers_something_else_is_left() {
+        let ack = || Message::Ack;
+        for (hello, answers, why) in [
+            (Message::Ack, vec![], "ack instead of hello"),
+            (Message::Hello(Hello { min_version: VERSION + 1, max_version: VERSION + 1, ..hello() }), vec![], "does not speak version 2.0"),
+            (Message::Hello(Hello { max_to_server: 0, ..hello() }), vec![], "has 1 queues, fewer than 2"),
+            (Message::Hello(hello()), vec![Message::Disconnect("no".to_owned())], "the peer disconnected: no"),
+            (Message::Hello(hello()), vec![ack(), Message::Hello(hello())], "hello instead of ack"),
+            (Message::Hello(hello()), vec![ack(), ack(), ack()], "the peer is gone"),
+            (Message::Hello(hello()), vec![Message::Ack; 7], "ack instead of connected"),
+        ] {
+            let end = connected(",queues=2", hello, answers).0.unwrap_err().to_string();
+            assert!(end.contains(why), "{why}: {end}");
+        }
+    }
+
+    #[test]
+    fn more_memory_than_a_region_can_have_is_refused() {
+        let all = Hello { max_to_client: 63, max_to_server: 63, max_log2_slots: 14, ..hello() };
+        let end = connected(",queues=64,slots=16384", Message::Hello(all), vec![]).0.unwrap_err().to_string();
+        assert!(end.contains("more than 1 GiB"), "{end}");
+    }
 }

@@ -14,7 +14,7 @@ use super::{client, server};
 /// What noref calls itself.
 pub(super) const NAME: &str = "noref";
 /// How long agreeing with a peer may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a client waits before it looks for its server again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How long nobody is let in after a connection failed.

@@ -275,6 +275,12 @@ impl Ring {
         prefetch(self.start.as_ptr().wrapping_add(HEAD_BYTES + DESCRIPTOR * usize::from(self.slot(counter))));
     }
 
+    /// Has the slot of a counter come to this core's cache to be written.
+    #[inline]
+    pub(super) fn prefetch_to_write(&self, counter: u16) {
+        prefetch_to_write(self.start.as_ptr().wrapping_add(HEAD_BYTES + DESCRIPTOR * usize::from(self.slot(counter))));
+    }
+
     /// A number in front of the descriptors: flags, head or tail.
     #[inline]
     fn number(&self, offset: usize) -> &AtomicU16 {

@@ -285,3 +285,96 @@ pub(super) fn poll<const N: usize>(descriptors: [BorrowedFd<'_>; N], timeout: Op
         Ok(_) | Err(_) => Ok(polled.map(|entry| entry.revents != 0)),
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::live::memif::channel::Channel;
+
+    /// Two ends of a control socket.
+    pub(in crate::live::memif) fn channels() -> (Channel, Channel) {
+        let mut pair = [0; 2];
+        // SAFETY: the kernel writes two descriptors.
+        check(unsafe {
+            libc::socketpair(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0, pair.as_mut_ptr())
+        })
+        .unwrap();
+        let [one, other] = pair.map(|fd| Channel::new(owned(fd).unwrap()));
+        (one, other)
+    }
+
+    /// Memory as [`memory`] makes it, that can shrink.
+    pub(in crate::live::memif) fn unsealed(len: u64) -> OwnedFd {
+        // SAFETY: the name ends with a zero.
+        let memory = owned(unsafe { libc::memfd_create(c"test".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) }).unwrap();
+        // SAFETY: no memory of ours is involved.
+        check(unsafe { libc::ftruncate(memory.as_raw_fd(), len as i64) }).unwrap();
+        memory
+    }
+
+    /// Sends bytes that need not be a message.
+    pub(in crate::live::memif) fn send_raw(socket: BorrowedFd<'_>, bytes: &[u8]) {
+        // SAFETY: the kernel reads as many bytes as there are.
+        let sent = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
+        assert_eq!(sent as usize, bytes.len());
+    }
+
+    /// Sends a message with `count` descriptors, each the socket itself.
+    pub(in crate::live::memif) fn send_descriptors(socket: BorrowedFd<'_>, bytes: &[u8; BYTES], count: usize) {
+        let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: BYTES };
+        let mut control = ControlBytes([0; 1040]);
+        // SAFETY: integers and pointers, of which zeros are a value; the control buffer has room for 253 descriptors.
+        let sent = unsafe {
+            let mut header: libc::msghdr = zeroed();
+            header.msg_iov = &mut part;
+            header.msg_iovlen = 1;
+            header.msg_control = control.0.as_mut_ptr().cast();
+            header.msg_controllen = libc::CMSG_SPACE((count * size_of::<RawFd>()) as u32) as _;
+            let entry = libc::CMSG_FIRSTHDR(&header);
+            (*entry).cmsg_level = libc::SOL_SOCKET;
+            (*entry).cmsg_type = libc::SCM_RIGHTS;
+            (*entry).cmsg_len = libc::CMSG_LEN((count * size_of::<RawFd>()) as u32) as _;
+            for place in 0..count {
+                libc::CMSG_DATA(entry).cast::<RawFd>().add(place).write_unaligned(socket.as_raw_fd());
+            }
+            libc::sendmsg(socket.as_raw_fd(), &header, 0)
+        };
+        assert_eq!(sent, BYTES as isize);
+    }
+
+    #[test]
+    fn our_own_memory_is_what_a_server_may_use() {
+        let memory = memory(8192).unwrap();
+        assert_eq!(sealed_len(memory.as_fd()).unwrap(), 8192);
+        // SAFETY: no memory of ours is involved.
+        assert!(check(unsafe { libc::ftruncate(memory.as_raw_fd(), 0) }).is_err(), "nobody can shrink it");
+        assert!(sealed_len(unsealed(8192).as_fd()).is_err());
+    }
+
+    #[test]
+    fn an_event_is_told_once_for_each_time_it_is_rung() {
+        let (event, events) = (Event::new().unwrap(), Events::new().unwrap());
+        let readable = || poll([events.as_fd()], Some(Duration::ZERO)).unwrap()[0];
+        events.add(&event).unwrap();
+        assert!(!readable());
+        for _ in 0..3 {
+            event.ring();
+            assert!(readable());
+            events.clear();
+            assert!(!readable(), "though nobody read it");
+        }
+        events.remove(&event);
+        event.ring();
+        assert!(!readable());
+    }
+
+    #[test]
+    fn names_that_no_socket_can_have_are_refused() {
+        for name in ["", &"x".repeat(108), "zero\0"] {
+            assert!(address(&SocketName::Path(name.into())).is_err());
+            assert!(address(&SocketName::Abstract(name.to_owned())).is_err());
+        }
+        assert!(address(&SocketName::Path("x".repeat(107).into())).is_ok());
+        assert!(address(&SocketName::Abstract("x".repeat(106))).is_ok());
+    }
+}
