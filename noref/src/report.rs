@@ -23,6 +23,9 @@ pub struct Report {
     pub packets: u64,
     /// Every port, in the order of their names.
     pub ports: Vec<PortReport>,
+    /// Packets left to the kernel by a router beside one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<u64>,
     /// Why packets ended, most frequent first; only reasons that occurred.
     pub drops: Vec<DropReport>,
     /// Every SID of the network file, in its order.
@@ -144,6 +147,7 @@ impl Report {
             refs,
             packets: 0,
             ports: Vec::new(),
+            kernel: None,
             drops: Vec::new(),
             sids: Vec::new(),
             events: Vec::new(),
@@ -162,7 +166,11 @@ impl fmt::Display for Report {
         let dropped: u64 = self.drops.iter().map(|drop| drop.packets).sum();
         let sent = self.total(|port| port.sent.packets);
         let delivered = self.total(|port| port.delivered);
-        writeln!(f, "{} received, {sent} sent, {delivered} delivered to the host, {dropped} dropped", counted(self.packets, "packet"))?;
+        write!(f, "{} received, {sent} sent, {delivered} delivered to the host, ", counted(self.packets, "packet"))?;
+        if let Some(kernel) = self.kernel {
+            write!(f, "{kernel} left to the kernel, ")?;
+        }
+        writeln!(f, "{dropped} dropped")?;
 
         let mut ports = Columns::new(["port", "received", "bytes", "sent", "bytes", "to the host"]);
         for PortReport { port, received, sent, delivered } in &self.ports {

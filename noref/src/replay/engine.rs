@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use control::{Configuration, Diagnostic, PortDevice};
+use control::{Configuration, Diagnostic, LocalSid, PortDevice};
 use plane::{Sent, Step, Worker};
 use port::{Received, Time};
 use route::{IfIndex, RouteRefs};
@@ -120,6 +120,8 @@ impl Engine {
 
     /// Writes down what happened within the router.
     pub fn report(&self, report: &mut Report) {
-        report.count(&self.configuration, &[self.worker.counters()]);
+        let Configuration { editor, tables, sids, .. } = &self.configuration;
+        let sids: Vec<_> = sids.iter().filter_map(LocalSid::place).collect();
+        report.count(editor.links(), tables, &sids, &[self.worker.counters()]);
     }
 }

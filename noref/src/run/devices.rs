@@ -1,9 +1,10 @@
 //! The interfaces that become ports.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 
 use control::{Configuration, PortDevice};
-use port::live::xdp::Takes;
+use port::live::xdp::{Filter, Takes};
 use port::live::{Copies, Device, Driver, LiveDevice, PacketPort, PacketSettings, XdpSettings};
 use wire::Mac;
 
@@ -82,6 +83,16 @@ impl Opened {
         &self.notes
     }
 
+    /// The device's number.
+    pub fn index(&self) -> u32 {
+        self.device.device().index()
+    }
+
+    /// The filter in front of it, if there is one.
+    pub fn filter(&self) -> Option<&Arc<Filter>> {
+        self.device.filter()
+    }
+
     /// As it is told of.
     pub fn state(&self) -> PortState {
         PortState {
@@ -89,7 +100,7 @@ impl Opened {
             name: self.name.clone(),
             driver: driver_name(&self.device),
             queues: self.count,
-            index: self.device.device().index(),
+            index: self.index(),
             notes: self.notes.clone(),
         }
     }

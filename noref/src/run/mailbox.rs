@@ -8,6 +8,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::queue::Queue;
+use super::slow::Ways;
 use super::snapshot::Snapshot;
 use crate::trace::Wanted;
 
@@ -21,6 +22,8 @@ pub enum Request {
     AddQueues(Vec<Queue>),
     /// To let the queues of the port in this place go: what they have is forwarded, what was given to them sent. Told when it is done.
     RemoveQueues(usize, Sender<()>),
+    /// To leave packets to the kernel by these ways from now on.
+    Ways(Ways),
     /// To end.
     Stop,
 }
@@ -70,11 +73,6 @@ impl Mailbox {
         // When there is no room, it has been rung often enough.
         let _ = (&self.bell).write(&[0]);
     }
-
-    /// Can be read when the worker has ended.
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
-    }
 }
 
 impl Inbox {
@@ -120,13 +118,5 @@ mod tests {
         });
         assert!(places.eq(0..5000));
         assert!(!inbox.has_any() && !wait_readable(inbox.descriptor(), Duration::ZERO).unwrap());
-    }
-
-    #[test]
-    fn the_end_of_a_worker_can_be_seen() {
-        let (mailbox, inbox) = mailbox().unwrap();
-        drop(inbox);
-        assert!(wait_readable(mailbox.descriptor(), Duration::ZERO).unwrap());
-        mailbox.send(Request::Stop);
     }
 }

@@ -9,6 +9,7 @@ use control::mirror::{MirrorCounters, Unsupported};
 use plane::Tables;
 use route::{Editor, Prefix, SidId, TableId};
 
+use super::mirror::Mirroring;
 use super::snapshot::Snapshot;
 use super::workers::Workers;
 use crate::trace::Wanted;
@@ -26,6 +27,8 @@ pub struct Router {
 pub enum Source {
     /// The network file, and whoever changes it over the control socket.
     Standalone(Box<Mutex<Configuration>>),
+    /// The mirror of the kernel.
+    Mirror(Arc<Mirroring>),
 }
 
 /// A port, as it is at the moment.
@@ -84,6 +87,20 @@ impl Router {
         self.ports.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// A port is this now.
+    pub(super) fn set_port(&self, state: PortState) {
+        let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        match ports.iter_mut().find(|port| port.place == state.place) {
+            Some(port) => *port = state,
+            None => ports.push(state),
+        }
+    }
+
+    /// There is no such port any more.
+    pub(super) fn forget_port(&self, place: usize) {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner).retain(|port| port.place != place);
+    }
+
     /// The tables that workers read.
     pub fn tables(&self) -> &Arc<Tables> {
         &self.tables
@@ -94,6 +111,7 @@ impl Router {
     pub fn configuration<R>(&self, f: impl FnOnce(&mut Configuration) -> R) -> Option<R> {
         match &self.source {
             Source::Standalone(configuration) => Some(f(&mut configuration.lock().unwrap_or_else(PoisonError::into_inner))),
+            Source::Mirror(_) => None,
         }
     }
 
@@ -101,6 +119,7 @@ impl Router {
     pub fn editor<R>(&self, f: impl FnOnce(&Editor) -> R) -> R {
         match &self.source {
             Source::Standalone(configuration) => f(&configuration.lock().unwrap_or_else(PoisonError::into_inner).editor),
+            Source::Mirror(mirroring) => mirroring.read(|mirror| f(mirror.editor())),
         }
     }
 
@@ -109,12 +128,9 @@ impl Router {
         match &self.source {
             Source::Standalone(configuration) => {
                 let configuration = configuration.lock().unwrap_or_else(PoisonError::into_inner);
-                let sid = |sid: &control::LocalSid| {
-                    let std::net::IpAddr::V6(addr) = sid.prefix.addr else { return None };
-                    Some((sid.table, Prefix::new(addr, sid.prefix.len)?, sid.id))
-                };
-                configuration.sids.iter().filter_map(sid).collect()
+                configuration.sids.iter().filter_map(control::LocalSid::place).collect()
             }
+            Source::Mirror(mirroring) => mirroring.read(|mirror| mirror.sids().collect()),
         }
     }
 
@@ -122,6 +138,7 @@ impl Router {
     pub fn mirror(&self) -> Option<MirrorStanding> {
         match &self.source {
             Source::Standalone(_) => None,
+            Source::Mirror(mirroring) => Some(mirroring.standing()),
         }
     }
 

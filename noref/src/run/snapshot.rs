@@ -19,6 +19,17 @@ pub struct Snapshot {
     pub queues: Vec<QueueSnapshot>,
     /// What it did with its time.
     pub time: WorkTime,
+    /// What became of packets that it left to the kernel.
+    pub kernel: KernelCount,
+}
+
+/// Packets left to the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KernelCount {
+    /// It took them.
+    pub passed: u64,
+    /// It did not: the device that leads to it is down or not there.
+    pub failed: u64,
 }
 
 /// One queue of a worker.

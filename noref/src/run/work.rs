@@ -10,6 +10,7 @@ use route::RouteRefs;
 use super::clock::Clock;
 use super::mailbox::{Inbox, Request};
 use super::queue::Queue;
+use super::slow::Ways;
 use super::snapshot::{QueueSnapshot, Snapshot, WorkTime};
 use crate::stderr::say;
 use crate::trace::Probes;
@@ -38,6 +39,8 @@ pub struct Work {
     batch: Vec<Received>,
     clock: Clock,
     inbox: Inbox,
+    /// How packets go to the kernel, beside one.
+    kernel: Option<Ways>,
     probes: Probes,
     /// A trace is on: packets go one at a time.
     traces: bool,
@@ -47,6 +50,15 @@ pub struct Work {
     told_to_end: bool,
 }
 
+/// What is a worker's own.
+#[derive(Default)]
+pub struct Share {
+    /// Its queues: one of each port, so that it can send there.
+    pub queues: Vec<Queue>,
+    /// How packets go to the kernel, beside one.
+    pub kernel: Option<Ways>,
+}
+
 /// What a worker leaves behind.
 pub struct Done {
     pub counters: Counters,
@@ -54,8 +66,9 @@ pub struct Done {
 }
 
 impl Work {
-    /// Worker `number`, which owns `queues`. It sends by those only, so a share has a queue of each port.
-    pub fn new(number: usize, tables: Arc<Tables>, queues: Vec<Queue>, inbox: Inbox, busy_poll: bool) -> Work {
+    /// Worker `number`, which owns its share.
+    pub fn new(number: usize, tables: Arc<Tables>, share: Share, inbox: Inbox, busy_poll: bool) -> Work {
+        let Share { queues, kernel } = share;
         let mut work = Work {
             number,
             core: None,
@@ -66,6 +79,7 @@ impl Work {
             batch: Vec::with_capacity(TURN),
             clock: Clock::start(),
             inbox,
+            kernel,
             probes: Probes::new(number),
             traces: false,
             busy_poll,
@@ -190,6 +204,9 @@ impl Work {
         for queue in queues {
             queue.flush();
         }
+        if let Some(kernel) = &mut self.kernel {
+            kernel.pass(&mut self.worker);
+        }
     }
 
     /// Does what is asked for, between two bursts.
@@ -212,6 +229,12 @@ impl Work {
                     self.remove(place);
                     let _ = done.send(());
                 }
+                Request::Ways(mut ways) => {
+                    if let Some(before) = &self.kernel {
+                        ways.go_on_from(before);
+                    }
+                    self.kernel = Some(ways);
+                }
                 Request::Stop => self.told_to_end = true,
             }
         }
@@ -233,6 +256,7 @@ impl Work {
             waiting: self.worker.waiting(),
             queues,
             time: WorkTime { total: self.began.elapsed(), ..self.time },
+            kernel: self.kernel.as_ref().map(Ways::count).unwrap_or_default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The workers of a running router, as the rest of the program sees them: each is a thread with a mailbox.
 
-use std::os::fd::BorrowedFd;
+use std::io;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -10,8 +10,9 @@ use plane::Tables;
 
 use super::mailbox::{Mailbox, Request, mailbox};
 use super::queue::Queue;
+use super::slow::Ways;
 use super::snapshot::Snapshot;
-use super::work::{Done, Work};
+use super::work::{Done, Share, Work};
 use crate::failure::Failure;
 use crate::trace::Wanted;
 
@@ -29,12 +30,12 @@ struct Handle {
 }
 
 impl Workers {
-    /// Starts a worker for each share of the ports' queues, on the core of its number.
+    /// Starts a worker for each share, on the core of its number.
     ///
     /// # Errors
     /// When there are no threads or descriptors left.
-    pub fn start(tables: &Arc<Tables>, shares: Vec<Vec<Queue>>, busy_poll: bool) -> Result<Workers, Failure> {
-        let start = |(number, share): (usize, Vec<Queue>)| {
+    pub fn start(tables: &Arc<Tables>, shares: Vec<Share>, busy_poll: bool) -> Result<Workers, Failure> {
+        let start = |(number, share): (usize, Share)| {
             let (mailbox, inbox) = mailbox().map_err(Failure::unusable)?;
             let work = Work::new(number, Arc::clone(tables), share, inbox, busy_poll);
             let thread = thread::Builder::new().name(format!("noref-{number}")).spawn(|| work.run()).map_err(Failure::unusable)?;
@@ -84,9 +85,21 @@ impl Workers {
         answers(&from, self.handles.len()).count() == self.handles.len()
     }
 
-    /// One descriptor a worker: it can be read when the worker ended of itself.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.handles.iter().map(|handle| handle.mailbox.descriptor())
+    /// Gives each worker ways to the kernel of its own, in place of those it has.
+    ///
+    /// # Errors
+    /// When they cannot be made.
+    pub fn set_ways(&self, make: impl Fn() -> io::Result<Ways>) -> io::Result<()> {
+        for handle in &self.handles {
+            handle.mailbox.send(Request::Ways(make()?));
+        }
+        Ok(())
+    }
+
+    /// True when a worker ended of itself, by a fault.
+    pub fn has_one_ended(&self) -> bool {
+        let ended = |thread: &Option<JoinHandle<Done>>| thread.as_ref().is_some_and(JoinHandle::is_finished);
+        self.handles.iter().any(|handle| ended(&handle.thread.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// Tells all to end, and waits until they have. None the second time.

@@ -1,6 +1,7 @@
 //! The SIDs of a router, and where they stand.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use ::route::{SidId, TableId};
@@ -19,6 +20,14 @@ pub struct LocalSid {
     pub id: SidId,
     /// What it does.
     pub sid: Arc<Sid>,
+}
+
+impl LocalSid {
+    /// Where its route stands, and its number; none of a prefix that is no IPv6 prefix, which the parser lets not be.
+    pub fn place(&self) -> Option<(TableId, ::route::Prefix<Ipv6Addr>, SidId)> {
+        let IpAddr::V6(addr) = self.prefix.addr else { return None };
+        Some((self.table, ::route::Prefix::new(addr, self.prefix.len)?, self.id))
+    }
 }
 
 /// The SIDs by number: of a network file, in its order.

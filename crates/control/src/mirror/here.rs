@@ -23,9 +23,13 @@ impl Here {
         tables.filter_map(|table| self.tables.get(&table)).flatten().copied().collect()
     }
 
-    /// Counts up with every change.
+    /// Counts up with every change, also of devices: which VRF one is in, and its MAC.
     pub fn changes(&self) -> u64 {
         self.changes
+    }
+
+    pub(super) fn devices_changed(&mut self) {
+        self.changes += 1;
     }
 
     /// The routes of a prefix are these now.

@@ -135,6 +135,9 @@ impl Mirror {
             }
             self.tables.hmac_keys.publish(keys);
         }
+        if dirty.devices {
+            self.here.devices_changed();
+        }
         let changed = if dirty.devices { self.devices(snapshot) } else { HashSet::new() };
         if !changed.is_empty() || !dirty.nexthops.is_empty() {
             let objects = through_groups(snapshot, &changed, &dirty.nexthops);

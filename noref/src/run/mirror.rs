@@ -1,0 +1,264 @@
+//! Following the kernel: a thread that keeps the tables, and the filters in front of the ports, as the kernel has them.
+//!
+//! ```text
+//! netlink ──► Follower ──► tables ──► workers
+//!                 │  ▲                   │ neighbours in use
+//!        filters ◄┘  └───────────────────┘
+//! ```
+
+use std::collections::HashSet;
+use std::io::{self, Read, Write};
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use control::mirror::{Follower, Mirror};
+use port::live::wait_any;
+use port::live::xdp::Filter;
+use route::IfIndex;
+use wire::Mac;
+
+use super::router::MirrorStanding;
+use crate::failure::Failure;
+use crate::stderr::say;
+
+/// How long the kernel's tables may take to be read at the start.
+const FIRST_READ: Duration = Duration::from_secs(120);
+/// Neighbours that wait to be asked for; those beyond are wanted again by later packets.
+const WANTED: usize = 1024;
+/// The longest wait for the kernel; events, workers and the end interrupt it.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// A neighbour that the kernel is to find out or check.
+pub type Wanted = (IfIndex, IpAddr);
+
+/// The mirror, shared by its thread and those who ask.
+pub struct Mirroring {
+    follower: Mutex<Follower>,
+    filters: Mutex<Filters>,
+    ended: AtomicBool,
+    bell: Bell,
+}
+
+/// Wakes the mirror's thread.
+#[derive(Clone)]
+pub struct Bell(Arc<UnixStream>);
+
+impl Bell {
+    pub fn ring(&self) {
+        // When there is no room, it has been rung often enough.
+        let _ = (&*self.0).write(&[0]);
+    }
+}
+
+/// The filters in front of ports.
+#[derive(Default)]
+struct Filters {
+    /// By the ports' places.
+    ports: Vec<Option<PortFilter>>,
+    /// The state of the mirror that they were told.
+    told: Option<u64>,
+}
+
+struct PortFilter {
+    index: IfIndex,
+    filter: Arc<Filter>,
+    mac: Mac,
+    own: HashSet<IpAddr>,
+    /// The last error that was told.
+    complaint: Option<String>,
+}
+
+/// What the mirror's thread is started with.
+pub struct Ends {
+    bell: UnixStream,
+    wanted: Receiver<Wanted>,
+    events: OwnedFd,
+}
+
+impl Mirroring {
+    /// Reads all of the kernel's tables. `ports` are the numbers of the ports' devices, in their places.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn begin(ports: &[u32]) -> Result<(Arc<Mirroring>, SyncSender<Wanted>, Ends), Failure> {
+        let unreadable = |error: io::Error| Failure::unusable(format!("the kernel's tables cannot be read: {error}"));
+        let mut follower = Follower::new(Mirror::new(&[])).map_err(unreadable)?;
+        for (place, index) in ports.iter().enumerate() {
+            follower.set_port(place, Some(IfIndex(*index)));
+        }
+        follower.settle(FIRST_READ).map_err(unreadable)?;
+        let events = follower.as_fd().try_clone_to_owned().map_err(Failure::unusable)?;
+        let (here, there) = UnixStream::pair().map_err(Failure::unusable)?;
+        here.set_nonblocking(true).map_err(Failure::unusable)?;
+        there.set_nonblocking(true).map_err(Failure::unusable)?;
+        let (to, wanted) = sync_channel(WANTED);
+        let mirroring = Mirroring {
+            follower: Mutex::new(follower),
+            filters: Mutex::default(),
+            ended: AtomicBool::new(false),
+            bell: Bell(Arc::new(here)),
+        };
+        Ok((Arc::new(mirroring), to, Ends { bell: there, wanted, events }))
+    }
+
+    /// Starts the thread that follows.
+    ///
+    /// # Errors
+    /// When there are no threads left.
+    pub fn start(self: &Arc<Mirroring>, ends: Ends) -> Result<JoinHandle<()>, Failure> {
+        let mirroring = Arc::clone(self);
+        thread::Builder::new().name("noref-mirror".into()).spawn(move || mirroring.follow(ends)).map_err(Failure::unusable)
+    }
+
+    /// Has the thread end.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.bell.ring();
+    }
+
+    /// What wakes the thread.
+    pub fn bell(&self) -> Bell {
+        self.bell.clone()
+    }
+
+    /// Reads the mirror. The kernel is not followed meanwhile; workers do not wait.
+    pub fn read<R>(&self, f: impl FnOnce(&Mirror) -> R) -> R {
+        f(self.follower().mirror())
+    }
+
+    /// How far the tables are from the kernel's.
+    pub fn standing(&self) -> MirrorStanding {
+        let follower = self.follower();
+        let follow = follower.follow();
+        MirrorStanding {
+            settled: follow.is_settled(),
+            last_event: follower.since_last_event(),
+            counters: follow.counters,
+            unsupported: follower.mirror().unsupported(),
+        }
+    }
+
+    /// The VRF devices that ports are in.
+    pub fn vrfs(&self) -> Vec<IfIndex> {
+        let devices: Vec<IfIndex> = self.filters().ports.iter().flatten().map(|port| port.index).collect();
+        self.read(|mirror| {
+            let links = mirror.editor().links();
+            let mut vrfs: Vec<_> = devices.iter().filter_map(|index| links.vrf_of(*index)).map(|vrf| vrf.index).collect();
+            vrfs.sort_unstable();
+            vrfs.dedup();
+            vrfs
+        })
+    }
+
+    /// The port in place `place` is the device of this number, with the filter in front of it; none: it is not there.
+    pub fn set_port(&self, place: usize, device: Option<(u32, Option<&Arc<Filter>>)>) {
+        self.follower().set_port(place, device.map(|(index, _)| IfIndex(index)));
+        let filter = device.and_then(|(index, filter)| {
+            let filter = Arc::clone(filter?);
+            Some(PortFilter { index: IfIndex(index), filter, mac: Mac::default(), own: HashSet::new(), complaint: None })
+        });
+        let mut filters = self.filters();
+        if filters.ports.len() <= place {
+            filters.ports.resize_with(place + 1, || None);
+        }
+        filters.ports[place] = filter;
+        filters.told = None;
+        drop(filters);
+        self.bell.ring();
+    }
+
+    /// Tells the filters what they are to leave to the kernel, as it is now.
+    pub fn tell_filters(&self) {
+        let follower = self.follower();
+        self.filters().follow(follower.mirror());
+    }
+
+    /// Sets a device of noref's own up.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn set_up(&self, index: IfIndex, master: Option<IfIndex>) -> io::Result<()> {
+        self.follower().set_up(index, master)
+    }
+
+    /// The thread.
+    fn follow(&self, Ends { mut bell, wanted, events }: Ends) {
+        let mut complaint: Option<String> = None;
+        while !self.ended.load(Ordering::Relaxed) {
+            let patience = self.follower().patience();
+            // What is wrong with the socket of events the next step says: it reads it.
+            let _ = wait_any(&[events.as_fd(), bell.as_fd()], patience.min(LONGEST_WAIT));
+            let mut rings = [0; 64];
+            while matches!(bell.read(&mut rings), Ok(1..)) {}
+            let mut follower = self.follower();
+            for (dev, addr) in wanted.try_iter().take(WANTED) {
+                // Its packets want it again.
+                let _ = follower.keep_alive(dev, addr);
+            }
+            match follower.step(Duration::ZERO) {
+                Ok(()) => complaint = None,
+                Err(error) => {
+                    let error = error.to_string();
+                    if complaint.as_ref() != Some(&error) {
+                        say(format_args!("the kernel could not be followed, it is tried on: {error}"));
+                    }
+                    complaint = Some(error);
+                    thread::sleep(Duration::from_millis(100));
+                }
+            }
+            self.filters().follow(follower.mirror());
+        }
+    }
+
+    fn follower(&self) -> MutexGuard<'_, Follower> {
+        self.follower.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn filters(&self) -> MutexGuard<'_, Filters> {
+        self.filters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Filters {
+    /// Tells them what changed.
+    fn follow(&mut self, mirror: &Mirror) {
+        let changes = mirror.here().changes();
+        if self.told.replace(changes) == Some(changes) {
+            return;
+        }
+        for port in self.ports.iter_mut().flatten() {
+            let Some(link) = mirror.editor().links().get(port.index) else { continue };
+            let own = mirror.here().addresses(link.vrf_table);
+            if let Err(error) = port.tell(link.mac, own) {
+                let error = format!("{}: the filter does not know all addresses of the host: {error}", link.name);
+                if port.complaint.as_ref() != Some(&error) {
+                    say(&error);
+                }
+                port.complaint = Some(error);
+            }
+        }
+    }
+}
+
+impl PortFilter {
+    fn tell(&mut self, mac: Mac, own: HashSet<IpAddr>) -> Result<(), String> {
+        if self.mac != mac {
+            self.filter.set_mac(mac.0).map_err(|error| error.to_string())?;
+            self.mac = mac;
+        }
+        for addr in own.difference(&self.own) {
+            self.filter.add_own(*addr).map_err(|error| error.to_string())?;
+        }
+        for addr in self.own.difference(&own) {
+            self.filter.remove_own(*addr).map_err(|error| error.to_string())?;
+        }
+        self.own = own;
+        Ok(())
+    }
+}

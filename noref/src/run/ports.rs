@@ -1,0 +1,202 @@
+//! The ports of a running router: opened, watched, and opened again when their interfaces come back.
+
+use std::sync::Arc;
+
+use nix::net::if_::if_indextoname;
+use port::live::Device;
+use route::{LinkChange, LinkKind};
+use wire::Mac;
+
+use super::devices::{self, Opened};
+use super::mirror::Mirroring;
+use super::queue::Queue;
+use super::router::{PortState, Router};
+use super::settings::{PortSettings, Settings};
+use super::shares::Round;
+use crate::failure::Failure;
+use crate::stderr::say;
+
+/// All ports, in their places: a port keeps its place as long as the router runs.
+pub struct Ports {
+    settings: Settings,
+    ports: Vec<Port>,
+    round: Round,
+}
+
+struct Port {
+    settings: PortSettings,
+    opened: Option<Opened>,
+    /// Its interface is to be opened when it is there.
+    wanted: bool,
+    /// The interface's name at the moment, which may have changed since it was opened.
+    name: String,
+    /// The last reason why it could not be opened, so that it is told once.
+    complaint: Option<String>,
+}
+
+impl Ports {
+    /// Opens all interfaces for so many workers.
+    ///
+    /// # Errors
+    /// When one cannot be.
+    pub fn open(devices: &[Device], settings: &Settings, workers: usize) -> Result<Ports, Failure> {
+        let opened = devices::open(devices, settings, workers)?;
+        let port = |(settings, opened): (&PortSettings, Opened)| Port {
+            settings: settings.clone(),
+            name: opened.name.clone(),
+            opened: Some(opened),
+            wanted: true,
+            complaint: None,
+        };
+        let ports = settings.ports.iter().zip(opened).map(port).collect();
+        Ok(Ports { settings: settings.clone(), ports, round: Round::new(workers) })
+    }
+
+    /// What the workers are to have of the ports at the start.
+    ///
+    /// # Errors
+    /// When a socket to send by cannot be opened.
+    pub fn deal(&mut self) -> Result<Vec<Vec<Queue>>, Failure> {
+        let mut shares: Vec<Vec<Queue>> = (0..self.round.workers()).map(|_| Vec::new()).collect();
+        for opened in self.ports.iter_mut().filter_map(|port| port.opened.as_mut()) {
+            for (share, queues) in shares.iter_mut().zip(self.round.deal(opened)?) {
+                share.extend(queues);
+            }
+        }
+        Ok(shares)
+    }
+
+    /// The ports as they are.
+    pub fn states(&self) -> Vec<PortState> {
+        self.ports.iter().filter_map(|port| port.opened.as_ref()).map(Opened::state).collect()
+    }
+
+    /// Tells the mirror which devices the ports are.
+    pub fn tell(&self, mirroring: &Mirroring) {
+        for opened in self.ports.iter().filter_map(|port| port.opened.as_ref()) {
+            mirroring.set_port(opened.place, Some((opened.index(), opened.filter())));
+        }
+    }
+
+    /// Lets ports go whose interfaces are gone, and opens those that are there.
+    pub fn look(&mut self, router: &Router, mirroring: Option<&Arc<Mirroring>>) {
+        for place in 0..self.ports.len() {
+            let port = &mut self.ports[place];
+            match &port.opened {
+                Some(opened) => match if_indextoname(opened.index()) {
+                    Ok(name) if name.to_bytes() == port.name.as_bytes() => {}
+                    Ok(name) => {
+                        let name = name.to_string_lossy().into_owned();
+                        say(format_args!("{} is called {name} now, and is still a port", port.name));
+                        port.name = name;
+                    }
+                    Err(_) => self.close(place, "its interface is gone; it is a port again when it comes back", router, mirroring),
+                },
+                None if port.wanted => self.try_open(place, router, mirroring),
+                None => {}
+            }
+        }
+    }
+
+    /// Does what other settings ask for, and says what of it takes a restart.
+    pub fn reload(&mut self, settings: Settings, router: &Router, mirroring: Option<&Arc<Mirroring>>) {
+        let before = &self.settings;
+        for (what, differs) in [
+            ("mode, network", settings.mode != before.mode),
+            ("workers", settings.workers != before.workers),
+            ("busy_poll", settings.busy_poll != before.busy_poll),
+            ("control", settings.control != before.control),
+            ("metrics", settings.metrics != before.metrics),
+        ] {
+            if differs {
+                say(format_args!("reload: {what} changed, which takes a restart; it stays as it is"));
+            }
+        }
+        for place in 0..self.ports.len() {
+            let port = &mut self.ports[place];
+            let wanted = settings.ports.iter().find(|wanted| wanted.name == port.settings.name);
+            port.wanted = wanted.is_some();
+            let changed = wanted.is_some_and(|wanted| *wanted != port.settings);
+            port.settings = wanted.unwrap_or(&port.settings).clone();
+            port.complaint = None;
+            if port.opened.is_some() && !port.wanted {
+                self.close(place, "it is in the settings no longer", router, mirroring);
+                router.forget_port(place);
+            } else if port.opened.is_some() && changed {
+                self.close(place, "its settings changed, it is opened again", router, mirroring);
+            }
+        }
+        for new in settings.ports {
+            if self.ports.iter().all(|port| port.settings.name != new.name) {
+                let name = new.name.to_string();
+                let place = self.ports.len();
+                // A router that is alone on its interfaces has nobody else who tells it of them.
+                let known = router
+                    .configuration(|configuration| configuration.editor.port_add(&name, place).map(|_| configuration.editor.commit()));
+                if let Some(Err(error)) = known {
+                    say(format_args!("reload: {name}: {error}"));
+                    continue;
+                }
+                self.ports.push(Port { settings: new, opened: None, wanted: true, name, complaint: None });
+            }
+        }
+        self.look(router, mirroring);
+    }
+
+    fn close(&mut self, place: usize, why: &str, router: &Router, mirroring: Option<&Arc<Mirroring>>) {
+        let port = &mut self.ports[place];
+        let Some(opened) = port.opened.take() else { return };
+        say(format_args!("{}: {why}", port.name));
+        if !router.workers().remove_queues(place) {
+            say(format_args!("{}: a worker has not let it go yet", port.name));
+        }
+        if let Some(mirroring) = mirroring {
+            mirroring.set_port(place, None);
+        }
+        port.name = port.settings.name.to_string();
+        router.set_port(PortState { driver: "", queues: 0, index: 0, notes: vec![why.to_owned()], ..opened.state() });
+    }
+
+    fn try_open(&mut self, place: usize, router: &Router, mirroring: Option<&Arc<Mirroring>>) {
+        let port = &mut self.ports[place];
+        // Not there: nothing new.
+        let Ok(device) = Device::named(port.settings.name.as_str()) else { return };
+        let opened = devices::open_one(place, &device, &port.settings, &self.settings, self.round.workers());
+        let dealt = opened.and_then(|mut opened| Ok((self.round.deal(&mut opened)?, opened)));
+        match dealt {
+            Ok((shares, opened)) => {
+                let state = opened.state();
+                say(format_args!("{}: it is a port again: {}", device.name(), devices::describe(std::slice::from_ref(&state))));
+                match mirroring {
+                    Some(mirroring) => {
+                        mirroring.set_port(place, Some((opened.index(), opened.filter())));
+                        mirroring.tell_filters();
+                    }
+                    None => as_it_is_now(router, place, &device),
+                }
+                port.opened = Some(opened);
+                port.complaint = None;
+                router.workers().add_queues(shares);
+                router.set_port(state);
+            }
+            Err(failure) => {
+                let failure = failure.to_string();
+                if port.complaint.as_ref() != Some(&failure) {
+                    say(format_args!("{failure}; it is tried on"));
+                }
+                port.complaint = Some(failure);
+            }
+        }
+    }
+}
+
+/// A device that was made anew has another address; the router has that too, unless its configuration says otherwise.
+fn as_it_is_now(router: &Router, place: usize, device: &Device) {
+    router.configuration(|configuration| {
+        let editor = &mut configuration.editor;
+        let Some(index) = editor.links().iter().find(|link| link.kind == LinkKind::Port(place)).map(|link| link.index) else { return };
+        // The link is there.
+        let _ = editor.link_set(index, LinkChange { mac: Some(Mac(device.mac())), ..LinkChange::default() });
+        editor.commit();
+    });
+}
