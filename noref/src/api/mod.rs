@@ -9,11 +9,15 @@ mod answer;
 mod client;
 mod counts;
 pub mod hex;
+mod http;
 mod line;
+mod metrics;
 pub mod protocol;
 pub mod rows;
 mod server;
+mod service;
 mod socket;
+mod stream;
 mod tables;
 #[cfg(test)]
 mod testing;
@@ -24,27 +28,35 @@ use std::sync::Arc;
 
 pub use client::Client;
 
-use self::server::Server;
+use self::service::Service;
 use self::socket::Socket;
-use crate::run::Router;
+use self::stream::Listener;
+use crate::run::{MetricsAddress, Router};
 
 /// The places where a router is going to answer: taken before anything is done to an interface, so that two routers do not get into each other's way.
 pub struct Places {
     control: Socket,
+    metrics: Option<Listener>,
 }
 
 /// What answers there, until it is dropped.
 pub struct Services {
-    _control: Server,
+    _control: Service,
+    _metrics: Option<Service>,
 }
 
 impl Places {
-    /// Takes the control socket's place, for the owner and perhaps a group.
+    /// Takes the place of the control socket, for the owner and perhaps a group, and that of the metrics.
     ///
     /// # Errors
-    /// When a router answers there already, or the place cannot be had.
-    pub fn take(control: &Path, group: Option<&str>) -> Result<Places, String> {
-        Ok(Places { control: Socket::listen(control, group)? })
+    /// When a router answers there already, or a place cannot be had.
+    pub fn take(control: &Path, group: Option<&str>, metrics: Option<&MetricsAddress>) -> Result<Places, String> {
+        let listen = |address: &MetricsAddress| match address {
+            MetricsAddress::Tcp(address) => Listener::tcp(*address),
+            MetricsAddress::Unix(path) => Socket::listen(path, group).map(Listener::Unix),
+        };
+        let metrics = metrics.map(listen).transpose().map_err(|why| format!("metrics: {why}"))?;
+        Ok(Places { control: Socket::listen(control, group)?, metrics })
     }
 
     /// Begins to answer.
@@ -52,6 +64,7 @@ impl Places {
     /// # Errors
     /// When there are no threads or descriptors left.
     pub fn serve(self, router: &Arc<Router>) -> io::Result<Services> {
-        Ok(Services { _control: Server::start(Arc::clone(router), self.control)? })
+        let metrics = self.metrics.map(|listener| http::start(Arc::clone(router), listener)).transpose()?;
+        Ok(Services { _control: server::start(Arc::clone(router), self.control)?, _metrics: metrics })
     }
 }

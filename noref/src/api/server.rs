@@ -1,181 +1,64 @@
-//! The server of the control socket: a thread that takes connections, and one for each of them.
+//! What the control socket serves: requests, one after the other, until the client goes.
 //!
 //! A client can do little harm: there are only so many, a request is only so long, one that is silent or does not read for too long is let go.
 
 use std::io::{self, BufReader, BufWriter, Read};
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::sync::Arc;
 use std::time::Duration;
 
-use port::live::{wait_any, wait_readable};
+use port::live::wait_readable;
 
 use super::answer::{Answer, answer};
 use super::line::{self, NoLine};
 use super::protocol::{Body, MAX_REQUEST, Refusal, Request};
+use super::service::{Bounds, Service};
 use super::socket::Socket;
+use super::stream::{Listener, Stream};
 use crate::run::Router;
-use crate::stderr::say;
 
-/// Clients at the same time.
-const MOST_CLIENTS: usize = 32;
-/// A client that asks for nothing for this long is let go.
-const SILENCE: Duration = Duration::from_secs(300);
-/// One that does not read what it asked for, for this long, too.
-const STUCK: Duration = Duration::from_secs(10);
-/// Waited before connections are taken again, when there were no descriptors left for one.
-const BREATH: Duration = Duration::from_millis(100);
-/// Looked up again after this time at the latest, whether the end has come.
-const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+const BOUNDS: Bounds = Bounds { clients: 32, silence: Duration::from_secs(300), stuck: Duration::from_secs(10) };
 
-/// A server that runs; it ends with this value, and what it is doing for its clients with it.
-pub struct Server {
-    /// Its other end goes with this one.
-    bell: Option<UnixStream>,
-    thread: Option<JoinHandle<()>>,
+/// Answers for `router` at `socket`.
+///
+/// # Errors
+/// When there are no threads or descriptors left.
+pub fn start(router: Arc<Router>, socket: Socket) -> io::Result<Service> {
+    let serve = move |stream: &Stream, admitted| if admitted { serve(&router, stream) } else { refuse(stream) };
+    Service::start("noref-control", Listener::Unix(socket), BOUNDS, serve)
 }
 
-impl Server {
-    /// Answers for `router` at `socket`.
-    ///
-    /// # Errors
-    /// When there are no threads or descriptors left.
-    pub fn start(router: Arc<Router>, socket: Socket) -> io::Result<Server> {
-        let (bell, end) = UnixStream::pair()?;
-        let serve = move || serve(&router, &socket, &end);
-        let thread = thread::Builder::new().name("noref-control".into()).spawn(serve)?;
-        Ok(Server { bell: Some(bell), thread: Some(thread) })
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.bell.take());
-        // What went wrong in there has been said, and is no reason not to end.
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
-}
-
-/// Takes connections until `end` can be read.
-fn serve(router: &Router, socket: &Socket, end: &UnixStream) {
-    let clients = Clients::default();
-    thread::scope(|scope| {
-        loop {
-            if wait_any(&[socket.listener().as_fd(), end.as_fd()], LONGEST_WAIT).is_err() || is_over(end) {
-                break;
-            }
-            let stream = match socket.listener().accept() {
-                Ok((stream, _)) => stream,
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => continue,
-                Err(error) => {
-                    // No descriptors left, most likely. It passes, or it does not; it is no reason to spin.
-                    say(format_args!("the control socket took no connection: {error}"));
-                    thread::sleep(BREATH);
-                    continue;
-                }
-            };
-            let Ok(client) = clients.enter(&stream) else { continue };
-            let spawned = thread::Builder::new().name("noref-client".into()).spawn_scoped(scope, move || {
-                // One that is gone, or does not read, is told nothing.
-                let _ = client.serve(router, &stream);
-            });
-            if let Err(error) = spawned {
-                say(format_args!("the control socket took no connection: {error}"));
+/// Answers a client's requests until it goes.
+fn serve(router: &Router, stream: &Stream) -> io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let mut writer = BufWriter::new(stream);
+    let mut answers = Answer::new(&mut writer);
+    let mut line = Vec::new();
+    loop {
+        match line::read(&mut reader, &mut line, MAX_REQUEST) {
+            Ok(()) => {}
+            Err(NoLine::Ended | NoLine::Io(_)) => return Ok(()),
+            Err(error @ NoLine::TooLong(_)) => {
+                answers.last(Body::Error(Refusal::new(format!("a request is one line, and {error}"))))?;
+                return drain(&mut reader);
             }
         }
-        clients.send_away();
-    });
-}
-
-fn is_over(end: &UnixStream) -> bool {
-    wait_readable(end.as_fd(), Duration::ZERO).unwrap_or(true)
-}
-
-/// Who is connected.
-#[derive(Default)]
-struct Clients {
-    streams: Mutex<Vec<Option<UnixStream>>>,
-}
-
-/// One that is.
-struct Client<'c> {
-    clients: &'c Clients,
-    /// Its place among them; none when there was none left.
-    place: Option<usize>,
-}
-
-impl Clients {
-    fn streams(&self) -> MutexGuard<'_, Vec<Option<UnixStream>>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn enter(&self, stream: &UnixStream) -> io::Result<Client<'_>> {
-        stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(SILENCE))?;
-        stream.set_write_timeout(Some(STUCK))?;
-        let mut streams = self.streams();
-        let free = streams.iter().position(Option::is_none).or_else(|| {
-            let room = streams.len() < MOST_CLIENTS;
-            room.then(|| {
-                streams.push(None);
-                streams.len() - 1
-            })
-        });
-        if let Some(slot) = free.and_then(|place| streams.get_mut(place)) {
-            *slot = Some(stream.try_clone()?);
-        }
-        Ok(Client { clients: self, place: free })
-    }
-
-    /// Ends all connections; whoever serves one sees it.
-    fn send_away(&self) {
-        for stream in self.streams().iter().flatten() {
-            // One that is gone already needs no ending.
-            let _ = stream.shutdown(std::net::Shutdown::Both);
-        }
-    }
-}
-
-impl Drop for Client<'_> {
-    fn drop(&mut self) {
-        if let Some(slot) = self.place.and_then(|place| self.clients.streams().get_mut(place).map(Option::take)) {
-            drop(slot);
-        }
-    }
-}
-
-impl Client<'_> {
-    /// Answers its requests, one after the other, until it goes.
-    fn serve(&self, router: &Router, stream: &UnixStream) -> io::Result<()> {
-        let mut reader = BufReader::new(stream);
-        let mut writer = BufWriter::new(stream);
-        let mut answers = Answer::new(&mut writer);
-        if self.place.is_none() {
-            let message = format!("{MOST_CLIENTS} clients are connected, which is all there may be: try again when one has gone");
-            return answers.last(Body::Error(Refusal::new(message)));
-        }
-        let mut line = Vec::new();
-        loop {
-            match line::read(&mut reader, &mut line, MAX_REQUEST) {
-                Ok(()) => {}
-                Err(NoLine::Ended | NoLine::Io(_)) => return Ok(()),
-                Err(error @ NoLine::TooLong(_)) => {
-                    answers.last(Body::Error(Refusal::new(format!("a request is one line, and {error}"))))?;
-                    return drain(&mut reader);
-                }
+        match Request::parse(&line) {
+            Ok(request) => {
+                // A trace ends when its client does, or says anything more.
+                let silent = reader.buffer().is_empty();
+                let mut wanted = || silent && matches!(wait_readable(stream.as_fd(), Duration::ZERO), Ok(false));
+                answer(router, request, &mut wanted, &mut answers)?;
             }
-            match Request::parse(&line) {
-                Ok(request) => {
-                    // A trace ends when its client does, or says anything more.
-                    let silent = reader.buffer().is_empty();
-                    let mut wanted = || silent && matches!(wait_readable(stream.as_fd(), Duration::ZERO), Ok(false));
-                    answer(router, request, &mut wanted, &mut answers)?;
-                }
-                Err(refusal) => answers.last(Body::Error(refusal))?,
-            }
+            Err(refusal) => answers.last(Body::Error(refusal))?,
         }
     }
+}
+
+/// Tells a client that there are too many.
+fn refuse(mut stream: &Stream) -> io::Result<()> {
+    let message = format!("{} clients are connected, which is all there may be: try again when one has gone", BOUNDS.clients);
+    Answer::new(&mut stream).last(Body::Error(Refusal::new(message)))
 }
 
 /// Reads a little of what else was sent: a connection that is closed with bytes unread takes the reply with it.
@@ -186,6 +69,7 @@ fn drain(reader: &mut impl Read) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::os::unix::net::UnixStream;
     use std::time::Instant;
 
     use super::super::testing::{Served, router};
@@ -258,7 +142,7 @@ mod tests {
     fn there_are_only_so_many_clients_and_one_that_goes_makes_room() {
         let served = Served::new(&router(NETWORK, &["e0"]));
         let ask = "{\"v\":1,\"show\":{\"what\":\"rules\"}}";
-        let mut peers: Vec<_> = (0..MOST_CLIENTS).map(|_| served.connect()).collect();
+        let mut peers: Vec<_> = (0..BOUNDS.clients).map(|_| served.connect()).collect();
         assert!(peers.iter_mut().all(|peer| peer.ask(ask).contains("\"rules\"")));
         assert!(served.connect().line().contains("32 clients are connected"));
         peers.pop();

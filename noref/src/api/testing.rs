@@ -40,7 +40,7 @@ impl Served {
     pub fn new(router: &Arc<Router>) -> Served {
         let scratch = Scratch::new();
         let path = scratch.path().join("noref.sock");
-        Served { _services: Places::take(&path, None).unwrap().serve(router).unwrap(), path, _scratch: scratch }
+        Served { _services: Places::take(&path, None, None).unwrap().serve(router).unwrap(), path, _scratch: scratch }
     }
 
     /// Somebody who connects and sends what he likes.

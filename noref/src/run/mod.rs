@@ -59,7 +59,8 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let settings = Settings::of(args)?;
     let signals = Signals::new().map_err(Failure::unusable)?;
     let found = devices::look(&settings.ports)?;
-    let places = Places::take(&settings.control.socket, settings.control.group.as_deref()).map_err(Failure::unusable)?;
+    let places =
+        Places::take(&settings.control.socket, settings.control.group.as_deref(), settings.metrics.as_ref()).map_err(Failure::unusable)?;
     let workers = settings.workers.unwrap_or_else(|| shares::fitting(&found, &settings.ports));
     port::live::lock_memory_freely();
     let Started { router, ports, beside } = match &settings.mode {

@@ -96,10 +96,10 @@ pub enum PortCopies {
     Copy,
 }
 
-/// Where metrics are served: `127.0.0.1:9101`, `[::1]:9101` or `unix:/run/noref/metrics.sock`.
+/// Where metrics are served: `127.0.0.1:9101`, `[::1]:9101`, `unix:/run/noref/metrics.sock`, or, for everyone, `public:192.0.2.1:9101`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MetricsAddress {
-    /// A TCP port of the loopback interface.
+    /// A TCP port: of the loopback interface, unless another was expressly said.
     Tcp(SocketAddr),
     /// A unix socket.
     Unix(PathBuf),
@@ -291,11 +291,12 @@ impl FromStr for MetricsAddress {
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.starts_with('/') { Ok(MetricsAddress::Unix(path.into())) } else { Err("write unix:/PATH".into()) };
         }
+        let (public, address) = text.strip_prefix("public:").map_or((false, text), |address| (true, address));
         let address: SocketAddr =
-            text.parse().map_err(|_| format!("\"{text}\" is neither ADDRESS:PORT, as in 127.0.0.1:9101, nor unix:/PATH"))?;
-        if !address.ip().is_loopback() {
+            address.parse().map_err(|_| format!("\"{text}\" is neither ADDRESS:PORT, as in 127.0.0.1:9101, nor unix:/PATH"))?;
+        if !public && !address.ip().is_loopback() {
             return Err(format!(
-                "{} can be reached from outside; metrics are served on loopback addresses only, as 127.0.0.1",
+                "{} can be reached from outside, by whoever wants to read the metrics: write public:{address} if that is meant, or 127.0.0.1",
                 address.ip()
             ));
         }
@@ -306,7 +307,8 @@ impl FromStr for MetricsAddress {
 impl fmt::Display for MetricsAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MetricsAddress::Tcp(address) => address.fmt(f),
+            MetricsAddress::Tcp(address) if address.ip().is_loopback() => address.fmt(f),
+            MetricsAddress::Tcp(address) => write!(f, "public:{address}"),
             MetricsAddress::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
