@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -121,7 +122,7 @@ pub struct Router {
     child: Child,
     /// What it said until it ran.
     said: String,
-    _scratch: Scratch,
+    scratch: Scratch,
 }
 
 impl Router {
@@ -130,7 +131,7 @@ impl Router {
         let scratch = Scratch::new();
         let mut child = spawn(lab, network, arguments, &scratch);
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut router = Router { child, said: String::new(), _scratch: scratch };
+        let mut router = Router { child, said: String::new(), scratch };
         let mut line = String::new();
         while stderr.read_line(&mut line).unwrap() > 0 {
             router.said.push_str(&line);
@@ -144,6 +145,16 @@ impl Router {
         assert!(refused.iter().any(|why| router.said.contains(why)), "{}", router.said);
         eprintln!("skipped: {}", router.said);
         None
+    }
+
+    /// Where its control socket is.
+    pub fn socket(&self) -> PathBuf {
+        self.scratch.path().join("noref.sock")
+    }
+
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Runs it to its end.
