@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use port::live::memif::{MemifSettings, MemifSettingsError};
 use serde::Deserialize;
 
 use crate::run::MetricsAddress;
@@ -39,9 +40,9 @@ pub struct RunArgs {
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["port", "net", "mirror", "driver", "workers", "busy_poll", "socket", "group", "metrics"])]
     pub config: Option<PathBuf>,
 
-    /// An interface that is to be a port; it must be up
+    /// An interface that is to be a port; it must be up. Or NAME=memif:SOCKET[,SETTING…], memory shared with another program (docs/memif.md)
     #[arg(long, value_name = "PORT", required_unless_present = "config", num_args = 1..)]
-    pub port: Vec<PortName>,
+    pub port: Vec<PortArg>,
 
     /// The network file: addresses, routes, rules, neighbours and SIDs, a line each, as `ip -batch` reads them
     #[arg(long, value_name = "FILE", required_unless_present_any = ["config", "mirror"], conflicts_with = "mirror")]
@@ -90,6 +91,7 @@ Examples:
   noref run --port e0 e1 --mirror
   noref run --port e0 e1 --net network.ip
   noref run --port e0 --port e1 --net network.ip --driver af-packet --seconds 60 --json
+  noref run --port e0 m0=memif:/run/noref/m0.sock,role=server --net network.ip
 
 It takes CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF: run it as root.
 
@@ -213,6 +215,26 @@ impl TryFrom<String> for PortName {
     }
 }
 
+/// A port of a running router: an interface, or one that shares memory with another program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortArg {
+    pub name: PortName,
+    pub memif: Option<MemifSettings>,
+}
+
+impl FromStr for PortArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PortArg, String> {
+        let Some((name, rest)) = text.split_once('=') else {
+            return Ok(PortArg { name: text.parse()?, memif: None });
+        };
+        let settings = rest.strip_prefix("memif:").ok_or("write NAME for an interface, or NAME=memif:SOCKET[,SETTING…]")?;
+        let memif = settings.parse().map_err(|error: MemifSettingsError| error.to_string())?;
+        Ok(PortArg { name: name.parse()?, memif: Some(memif) })
+    }
+}
+
 /// A port and the capture of what arrives there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PortCapture {
@@ -236,9 +258,18 @@ impl FromStr for PortCapture {
 }
 
 impl RunArgs {
-    /// Every port, as [`ReplayArgs::ports`] has them.
-    pub fn ports(&self) -> Vec<PortName> {
-        ordered(self.port.iter())
+    /// Every port once, ordered as [`ReplayArgs::ports`].
+    ///
+    /// # Errors
+    /// When one name is given to two ports.
+    pub fn ports(&self) -> Result<Vec<PortArg>, String> {
+        let mut ports = self.port.clone();
+        sort(&mut ports, |port| &port.name);
+        ports.dedup();
+        match ports.windows(2).find(|pair| pair[0].name == pair[1].name) {
+            Some(pair) => Err(format!("--port: two different ports are called {}", pair[0].name)),
+            None => Ok(ports),
+        }
     }
 }
 
@@ -318,6 +349,9 @@ mod tests {
             ("noref run --port e0 --mirror --metrics 192.0.2.1:9101", "can be reached from outside"),
             ("noref run --port e0 --net n --driver dpdk", "[possible values: auto, af-xdp, af-packet]"),
             ("noref run --port e0 --net n --seconds 0", "0 is not in 1.."),
+            ("noref run --port e0=tap:x --net n", "NAME=memif:SOCKET"),
+            ("noref run --port e0=memif: --net n", "the path of the control socket"),
+            ("noref run --port e0=memif:/m,role=slave --net n", "client or server"),
             ("noref fly", "unrecognized subcommand 'fly'"),
         ] {
             let error = parse(args).unwrap_err();

@@ -4,10 +4,12 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use control::{Configuration, PortDevice};
+use port::Port;
+use port::live::memif::{MemifDevice, MemifSettings};
 use port::live::xdp::{Filter, Takes};
 use port::live::{Copies, Device, Driver, LiveDevice, PacketPort, PacketSettings, XdpSettings};
-use wire::Mac;
 
+use super::found::Found;
 use super::queue::Queue;
 use super::router::PortState;
 use super::settings::{Mode, PortCopies, PortSettings, Settings};
@@ -19,33 +21,33 @@ use crate::stderr::say;
 ///
 /// # Errors
 /// When one is not there, or no Ethernet device.
-pub fn look(ports: &[PortSettings]) -> Result<Vec<Device>, Failure> {
-    ports.iter().map(|port| Device::named(port.name.as_str()).map_err(Failure::unusable)).collect()
+pub fn look(ports: &[PortSettings]) -> Result<Vec<Found>, Failure> {
+    ports.iter().map(|port| Found::of(port).map_err(Failure::unusable)).collect()
 }
 
 /// The interfaces as the network file finds them.
-pub fn as_ports(devices: &[Device]) -> Vec<PortDevice> {
-    devices.iter().map(|device| PortDevice { name: device.name().to_owned(), hardware: Some((Mac(device.mac()), device.mtu())) }).collect()
+pub fn as_ports(devices: &[Found]) -> Vec<PortDevice> {
+    devices.iter().map(Found::as_port).collect()
 }
 
 /// Says where interfaces are not what the network file has of them: packets would be lost there.
-pub fn compare(devices: &[Device], configuration: &Configuration) {
+pub fn compare(devices: &[Found], configuration: &Configuration) {
     let links = configuration.editor.links();
     for (place, device) in devices.iter().enumerate() {
         let (name, Some(link)) = (device.name(), links.of_port(place)) else { continue };
         if !link.up {
             say(format_args!("warning: the network file does not set {name} up, so nothing is forwarded there (ip link set {name} up)"));
         }
-        if matches!(device.is_running(), Ok(false)) {
+        if device.interface().is_some_and(|device| matches!(device.is_running(), Ok(false))) {
             say(format_args!(
                 "warning: {name} is down or its cable has no other end; nothing comes in until it is up (ip link set {name} up)"
             ));
         }
-        if link.mac != Mac(device.mac()) {
+        if link.mac != device.mac() {
             say(format_args!(
                 "warning: the network file gives {name} the address {}, the interface has {}: one that looks at addresses will not receive (ip link set {name} address {})",
                 link.mac,
-                Mac(device.mac()),
+                device.mac(),
                 link.mac
             ));
         }
@@ -66,10 +68,18 @@ pub struct Opened {
     pub place: usize,
     /// Its name.
     pub name: String,
-    device: LiveDevice,
+    backing: Backing,
     queues: Vec<Queue>,
     notes: Vec<String>,
+    driver: &'static str,
     count: u32,
+}
+
+/// What must be kept while a port is used.
+enum Backing {
+    Interface(LiveDevice),
+    #[expect(dead_code, reason = "its ports have a peer as long as it is there")]
+    Memif(MemifDevice),
 }
 
 impl Opened {
@@ -83,14 +93,20 @@ impl Opened {
         &self.notes
     }
 
-    /// The device's number.
-    pub fn index(&self) -> u32 {
-        self.device.device().index()
+    /// The interface's number in the kernel; none of one that the kernel does not know.
+    pub fn interface(&self) -> Option<u32> {
+        match &self.backing {
+            Backing::Interface(device) => Some(device.device().index()),
+            Backing::Memif(_) => None,
+        }
     }
 
     /// The filter in front of it, if there is one.
     pub fn filter(&self) -> Option<&Arc<Filter>> {
-        self.device.filter()
+        match &self.backing {
+            Backing::Interface(device) => device.filter(),
+            Backing::Memif(_) => None,
+        }
     }
 
     /// As it is told of.
@@ -98,9 +114,9 @@ impl Opened {
         PortState {
             place: self.place,
             name: self.name.clone(),
-            driver: driver_name(&self.device),
+            driver: self.driver,
             queues: self.count,
-            index: self.index(),
+            index: self.interface().unwrap_or(0),
             notes: self.notes.clone(),
         }
     }
@@ -110,16 +126,52 @@ impl Opened {
 ///
 /// # Errors
 /// When the driver does not go with one, or we may not.
-pub fn open(devices: &[Device], settings: &Settings, workers: usize) -> Result<Vec<Opened>, Failure> {
-    let one = |(place, (device, port)): (usize, (&Device, &PortSettings))| open_one(place, device, port, settings, workers);
+pub fn open(devices: &[Found], settings: &Settings, workers: usize) -> Result<Vec<Opened>, Failure> {
+    let one = |(place, (device, port)): (usize, (&Found, &PortSettings))| open_one(place, device, port, settings, workers);
     devices.iter().zip(&settings.ports).enumerate().map(one).collect()
 }
 
-/// Opens an interface as the port in place `place`.
+/// Opens what was found as the port in place `place`.
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_one(place: usize, device: &Device, port: &PortSettings, settings: &Settings, workers: usize) -> Result<Opened, Failure> {
+pub fn open_one(place: usize, found: &Found, port: &PortSettings, settings: &Settings, workers: usize) -> Result<Opened, Failure> {
+    match found {
+        Found::Interface(device) => open_interface(place, device, port, settings, workers),
+        Found::Memif { name, settings: memif } => open_memif(place, name, memif, settings, workers),
+    }
+}
+
+fn open_memif(place: usize, name: &str, memif: &MemifSettings, settings: &Settings, workers: usize) -> Result<Opened, Failure> {
+    if settings.mode == Mode::Mirror {
+        return Err(Failure::unusable(format!(
+            "{name} is a memif port, of which the kernel knows no addresses and routes, so that there is nothing to follow: only with a network file (--net)"
+        )));
+    }
+    if usize::from(memif.queues) < workers {
+        return Err(Failure::unusable(format!(
+            "{name} has fewer queues than there are workers, and each worker sends by a queue of its own: queues={workers}, or fewer workers"
+        )));
+    }
+    let mut device = MemifDevice::open(name, memif.clone(), |what| say(what)).map_err(Failure::unusable)?;
+    let ports = device.take_ports();
+    Ok(opened(place, name, "memif", Backing::Memif(device), ports, Vec::new()))
+}
+
+fn opened(
+    place: usize,
+    name: &str,
+    driver: &'static str,
+    backing: Backing,
+    ports: Vec<Box<dyn Port + Send>>,
+    notes: Vec<String>,
+) -> Opened {
+    let count = ports.len() as u32;
+    let queues = (0..).zip(ports).map(|(number, port)| Queue::new(place, name, Some(number), driver, port)).collect();
+    Opened { place, name: name.to_owned(), backing, queues, notes, driver, count }
+}
+
+fn open_interface(place: usize, device: &Device, port: &PortSettings, settings: &Settings, workers: usize) -> Result<Opened, Failure> {
     let name = device.name();
     if let (Some(wanted), Mode::Standalone(_), true) = (port.queues, &settings.mode, port.driver != PortDriver::AfPacket)
         && wanted < device.rx_queues()
@@ -174,9 +226,7 @@ pub fn open_one(place: usize, device: &Device, port: &PortSettings, settings: &S
         }
         ports.truncate(queues as usize);
     }
-    let count = ports.len() as u32;
-    let queues = (0..).zip(ports).map(|(number, port)| Queue::new(place, name, Some(number), driver, port)).collect();
-    Ok(Opened { place, name: name.to_owned(), device: live, queues, notes, count })
+    Ok(opened(place, name, driver, Backing::Interface(live), ports, notes))
 }
 
 /// The number under which the packet sockets of a device share its frames: nobody else's in this network namespace, as far as can be told.

@@ -9,7 +9,9 @@
 
 mod clock;
 mod devices;
+mod found;
 mod mailbox;
+mod memif;
 mod mirror;
 mod notify;
 mod ports;

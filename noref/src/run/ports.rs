@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use nix::net::if_::if_indextoname;
-use port::live::Device;
 use route::{LinkChange, LinkKind};
-use wire::Mac;
 
 use super::devices::{self, Opened};
+use super::found::Found;
 use super::mirror::Mirroring;
 use super::queue::Queue;
 use super::router::{PortState, Router};
@@ -39,7 +38,7 @@ impl Ports {
     ///
     /// # Errors
     /// When one cannot be.
-    pub fn open(devices: &[Device], settings: &Settings, workers: usize) -> Result<Ports, Failure> {
+    pub fn open(devices: &[Found], settings: &Settings, workers: usize) -> Result<Ports, Failure> {
         let opened = devices::open(devices, settings, workers)?;
         let port = |(settings, opened): (&PortSettings, Opened)| Port {
             settings: settings.clone(),
@@ -74,7 +73,7 @@ impl Ports {
     /// Tells the mirror which devices the ports are.
     pub fn tell(&self, mirroring: &Mirroring) {
         for opened in self.ports.iter().filter_map(|port| port.opened.as_ref()) {
-            mirroring.set_port(opened.place, Some((opened.index(), opened.filter())));
+            mirroring.set_port(opened.place, opened.interface().map(|index| (index, opened.filter())));
         }
     }
 
@@ -83,14 +82,16 @@ impl Ports {
         for place in 0..self.ports.len() {
             let port = &mut self.ports[place];
             match &port.opened {
-                Some(opened) => match if_indextoname(opened.index()) {
-                    Ok(name) if name.to_bytes() == port.name.as_bytes() => {}
-                    Ok(name) => {
+                Some(opened) => match opened.interface().map(if_indextoname) {
+                    // Nobody but noref names it.
+                    None => {}
+                    Some(Ok(name)) if name.to_bytes() == port.name.as_bytes() => {}
+                    Some(Ok(name)) => {
                         let name = name.to_string_lossy().into_owned();
                         say(format_args!("{} is called {name} now, and is still a port", port.name));
                         port.name = name;
                     }
-                    Err(_) => self.close(place, "its interface is gone; it is a port again when it comes back", router, mirroring),
+                    Some(Err(_)) => self.close(place, "its interface is gone; it is a port again when it comes back", router, mirroring),
                 },
                 None if port.wanted => self.try_open(place, router, mirroring),
                 None => {}
@@ -160,7 +161,7 @@ impl Ports {
     fn try_open(&mut self, place: usize, router: &Router, mirroring: Option<&Arc<Mirroring>>) {
         let port = &mut self.ports[place];
         // Not there: nothing new.
-        let Ok(device) = Device::named(port.settings.name.as_str()) else { return };
+        let Ok(device) = Found::of(&port.settings) else { return };
         let opened = devices::open_one(place, &device, &port.settings, &self.settings, self.round.workers());
         let dealt = opened.and_then(|mut opened| Ok((self.round.deal(&mut opened)?, opened)));
         match dealt {
@@ -169,7 +170,7 @@ impl Ports {
                 say(format_args!("{}: it is a port again: {}", device.name(), devices::describe(std::slice::from_ref(&state))));
                 match mirroring {
                     Some(mirroring) => {
-                        mirroring.set_port(place, Some((opened.index(), opened.filter())));
+                        mirroring.set_port(place, opened.interface().map(|index| (index, opened.filter())));
                         mirroring.tell_filters();
                     }
                     None => as_it_is_now(router, place, &device),
@@ -191,12 +192,12 @@ impl Ports {
 }
 
 /// A device that was made anew has another address; the router has that too, unless its configuration says otherwise.
-fn as_it_is_now(router: &Router, place: usize, device: &Device) {
+fn as_it_is_now(router: &Router, place: usize, device: &Found) {
     router.configuration(|configuration| {
         let editor = &mut configuration.editor;
         let Some(index) = editor.links().iter().find(|link| link.kind == LinkKind::Port(place)).map(|link| link.index) else { return };
         // The link is there.
-        let _ = editor.link_set(index, LinkChange { mac: Some(Mac(device.mac())), ..LinkChange::default() });
+        let _ = editor.link_set(index, LinkChange { mac: Some(device.mac()), ..LinkChange::default() });
         editor.commit();
     });
 }

@@ -21,9 +21,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use port::live::memif::MemifSettings;
 use serde::Deserialize;
 
-use crate::args::{self, PortDriver, PortName, RunArgs};
+use super::memif::FileMemif;
+use crate::args::{self, PortArg, PortDriver, PortName, RunArgs};
 use crate::failure::Failure;
 
 /// Where the control socket is, unless the settings say otherwise.
@@ -81,6 +83,8 @@ pub struct PortSettings {
     pub queues: Option<u32>,
     /// Whether the kernel may copy frames (AF_XDP).
     pub copies: PortCopies,
+    /// It is no interface of the kernel but shares memory with another program.
+    pub memif: Option<MemifSettings>,
 }
 
 /// Whether the kernel may copy frames between AF_XDP and the device.
@@ -137,9 +141,9 @@ impl Settings {
                 return Err(Failure::unusable("say where routes come from: --mirror (the kernel) or --net FILE (a network file)"));
             }
         };
-        let port = |name| PortSettings { name, driver: args.driver, queues: None, copies: PortCopies::Auto };
+        let port = |PortArg { name, memif }| PortSettings { name, driver: args.driver, queues: None, copies: PortCopies::Auto, memif };
         Ok(Settings {
-            ports: args.ports().into_iter().map(port).collect(),
+            ports: args.ports().map_err(Failure::unusable)?.into_iter().map(port).collect(),
             mode,
             workers: args.workers,
             busy_poll: args.busy_poll,
@@ -176,8 +180,9 @@ impl Settings {
         }
         let mut ports: Vec<_> = port
             .into_iter()
-            .map(|(name, FilePort { driver, queues, copies })| PortSettings { name, driver, queues: queues.map(|Queues(n)| n), copies })
-            .collect();
+            .map(|(port, settings)| settings.of(port, file))
+            .collect::<Result<_, _>>()
+            .map_err(|error| format!("{name}: {error}"))?;
         args::sort(&mut ports, |port| &port.name);
         Ok(Settings {
             ports,
@@ -234,11 +239,25 @@ struct FilePort {
     driver: PortDriver,
     queues: Option<Queues>,
     copies: PortCopies,
+    memif: Option<FileMemif>,
 }
 
 impl Default for FilePort {
     fn default() -> FilePort {
-        FilePort { driver: PortDriver::Auto, queues: None, copies: PortCopies::Auto }
+        FilePort { driver: PortDriver::Auto, queues: None, copies: PortCopies::Auto, memif: None }
+    }
+}
+
+impl FilePort {
+    /// The settings of the port of this name, which stand in `file`.
+    fn of(self, name: PortName, file: &Path) -> Result<PortSettings, String> {
+        let FilePort { driver, queues, copies, memif } = self;
+        if memif.is_some() && (driver, queues.is_some(), copies) != (PortDriver::Auto, false, PortCopies::Auto) {
+            return Err(format!("port.{name}: driver, queues and copies are of interfaces; a memif port has memif = {{ queues = N }}"));
+        }
+        let memif = memif.map(|memif| memif.settings(|path| beside(file, path))).transpose();
+        let memif = memif.map_err(|error| format!("port.{name}: {error}"))?;
+        Ok(PortSettings { name, driver, queues: queues.map(|Queues(n)| n), copies, memif })
     }
 }
 
@@ -356,7 +375,13 @@ mod tests {
         assert_eq!((settings.workers, settings.busy_poll), (Some(3), true));
         assert_eq!(settings.metrics, Some(MetricsAddress::Tcp("[::1]:9101".parse().unwrap())));
         assert_eq!(settings.control, ControlSettings { socket: "/run/a.sock".into(), group: Some("netops".into()) });
-        let port = PortSettings { name: "eth0.7".parse().unwrap(), driver: PortDriver::AfXdp, queues: Some(2), copies: PortCopies::Zero };
+        let port = PortSettings {
+            name: "eth0.7".parse().unwrap(),
+            driver: PortDriver::AfXdp,
+            queues: Some(2),
+            copies: PortCopies::Zero,
+            memif: None,
+        };
         assert_eq!(settings.ports, [port]);
     }
 
@@ -368,6 +393,8 @@ mod tests {
             ("mode = \"mirror\"\nworkers = 0\n[port.e0]\n", ":2:11: ", "0 workers; there are 1 to 256"),
             ("mode = \"mirror\"\n\n[port.e0]\ndriver = \"dpdk\"\n", ":4:10: ", "unknown variant `dpdk`"),
             ("mode = \"mirror\"\n[port.e0]\nqueues = 0\n", ":3:10: ", "1 queue at least"),
+            ("network = \"n\"\n[port.m0]\nqueues = 2\nmemif = { socket = \"m\" }\n", ": ", "port.m0: driver, queues and copies"),
+            ("network = \"n\"\n[port.m0]\nmemif = { socket = \"m\", mtu = 1 }\n", ": ", "port.m0: memif: mtu=1: 68 to 65535"),
             ("mode = \"mirror\"\n[port.e0]\nqueue = 1\n", ":3:1: ", "unknown field `queue`"),
             ("mode = \"mirror\"\n[port.lo]\n", ":2:7: ", "lo is the loopback device"),
             ("mode = \"mirror\"\nmetrics = \"0.0.0.0:9101\"\n[port.e0]\n", ":2:11: ", "can be reached from outside"),

@@ -1,17 +1,20 @@
 //! Who works on which queue.
 
-use port::live::{Device, PacketSender};
+use port::live::PacketSender;
 
 use super::devices::Opened;
+use super::found::Found;
 use super::queue::Queue;
 use super::settings::PortSettings;
 use crate::failure::Failure;
 
-/// As many workers as the port with the most queues has, and not more than there are cores.
-pub fn fitting(devices: &[Device], settings: &[PortSettings]) -> usize {
+/// As many workers as the port with the most queues has, and not more than there are cores, nor than a memif port has queues to send by.
+pub fn fitting(devices: &[Found], settings: &[PortSettings]) -> usize {
     let queues = devices.iter().zip(settings).map(|(device, port)| device.rx_queues().min(port.queues.unwrap_or(u32::MAX)));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    queues.max().map_or(1, |most| (most as usize).clamp(1, cores))
+    let most = queues.max().map_or(1, |most| (most as usize).clamp(1, cores));
+    let memif = devices.iter().filter(|device| device.interface().is_none()).map(|device| device.rx_queues() as usize);
+    memif.fold(most, usize::min)
 }
 
 /// Deals queues out: those of all ports go round, so that a worker has one of each port where there are as many queues as workers.

@@ -9,6 +9,7 @@ use plane::Tables;
 use port::live::Device;
 
 use super::devices;
+use super::found::Found;
 use super::mirror::{Mirroring, Wanted};
 use super::ports::Ports;
 use super::router::{Router, Source};
@@ -40,7 +41,7 @@ pub struct Beside {
 ///
 /// # Errors
 /// When the file or an interface cannot be used.
-pub fn standalone(devices: &[Device], settings: &Settings, workers: usize, net: &Path) -> Result<Started, Failure> {
+pub fn standalone(devices: &[Found], settings: &Settings, workers: usize, net: &Path) -> Result<Started, Failure> {
     let configuration = network::read(net, &devices::as_ports(devices))?;
     for warning in &configuration.warnings {
         say(format_args!("warning: {warning}"));
@@ -58,8 +59,8 @@ pub fn standalone(devices: &[Device], settings: &Settings, workers: usize, net: 
 ///
 /// # Errors
 /// When the kernel's tables cannot be read or an interface cannot be used.
-pub fn mirror(devices: &[Device], settings: &Settings, workers: usize) -> Result<Started, Failure> {
-    let numbers: Vec<u32> = devices.iter().map(Device::index).collect();
+pub fn mirror(devices: &[Found], settings: &Settings, workers: usize) -> Result<Started, Failure> {
+    let numbers: Vec<u32> = devices.iter().filter_map(Found::interface).map(Device::index).collect();
     let (mirroring, wanted, ends) = Mirroring::begin(&numbers)?;
     let mut slow = Slow::open(&mirroring)?;
     // Frames are the kernel's until here. Those for the host that come up before the filters know its addresses go back by the slow way.
