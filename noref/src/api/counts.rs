@@ -19,12 +19,14 @@ pub struct Totals {
     pub dropped: u64,
     pub reassembled: u64,
     pub waiting: u64,
+    pub kernel_passed: u64,
+    pub kernel_failed: u64,
 }
 
 impl Totals {
     /// Each with its name. One added and forgotten here does not compile.
-    pub fn named(&self) -> [(&'static str, u64); 6] {
-        let Totals { forwarded, originated, delivered, dropped, reassembled, waiting } = *self;
+    pub fn named(&self) -> [(&'static str, u64); 8] {
+        let Totals { forwarded, originated, delivered, dropped, reassembled, waiting, kernel_passed, kernel_failed } = *self;
         [
             ("forwarded", forwarded),
             ("originated", originated),
@@ -32,6 +34,8 @@ impl Totals {
             ("dropped", dropped),
             ("reassembled", reassembled),
             ("waiting", waiting),
+            ("kernel_passed", kernel_passed),
+            ("kernel_failed", kernel_failed),
         ]
     }
 }
@@ -46,6 +50,8 @@ pub fn totals(snapshots: &[Snapshot], ports: &[PortRow]) -> Totals {
         dropped: sum(Counters::dropped),
         reassembled: sum(|counters| counters.reassembled),
         waiting: snapshots.iter().map(|snapshot| snapshot.waiting as u64).sum(),
+        kernel_passed: snapshots.iter().map(|snapshot| snapshot.kernel.passed).sum(),
+        kernel_failed: snapshots.iter().map(|snapshot| snapshot.kernel.failed).sum(),
     }
 }
 
@@ -110,7 +116,7 @@ pub fn workers(snapshots: &[Snapshot]) -> Vec<WorkerRow> {
         let (received, sent) = added(snapshot.queues.iter()).as_ref().map(traffic).unwrap_or_default();
         let queue = |queue: &QueueSnapshot| match queue.queue {
             Some(number) => format!("{}/{number}", queue.port),
-            None => queue.port.clone(),
+            None => format!("{} ({} to send)", queue.port, queue.driver),
         };
         let (total, busy) = (snapshot.time.total.as_secs_f64(), snapshot.time.busy.as_secs_f64());
         WorkerRow {

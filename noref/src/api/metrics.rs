@@ -105,14 +105,16 @@ fn metric(name: &'static str, help: &'static str, values: impl IntoIterator<Item
     Metric { name, help, values: values.into_iter().collect() }
 }
 
-fn of_router(totals: &Totals) -> [Metric; 5] {
-    let Totals { forwarded, originated, delivered, dropped: _, reassembled, waiting } = *totals;
+fn of_router(totals: &Totals) -> [Metric; 7] {
+    let Totals { forwarded, originated, delivered, dropped: _, reassembled, waiting, kernel_passed, kernel_failed } = *totals;
     let counter = |name, help, value| metric(name, help, [(vec![], Value::Counter(value))]);
     [
         counter("noref_forwarded_packets", "Packets that came in and went out.", forwarded),
         counter("noref_originated_packets", "Packets that the router made: answers, errors, solicitations.", originated),
         counter("noref_delivered_packets", "Packets for the router itself.", delivered),
         counter("noref_reassembled_fragments", "Fragments that wait for others or became a datagram.", reassembled),
+        counter("noref_kernel_passed_packets", "Packets left to the kernel, which took them.", kernel_passed),
+        counter("noref_kernel_failed_packets", "Packets left to the kernel, which did not take them.", kernel_failed),
         metric("noref_waiting_packets", "Packets held back until a neighbour answers.", [(vec![], Value::Gauge(waiting as f64))]),
     ]
 }

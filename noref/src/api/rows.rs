@@ -48,7 +48,7 @@ pub struct WorkerRow {
     pub worker: u64,
     /// The core it stays on, if it does.
     pub core: Option<u64>,
-    /// Its queues, as `PORT` or, of a port with several, `PORT/N`.
+    /// Its queues, as `PORT/N`; what it only sends by as `PORT (DRIVER to send)`.
     pub queues: Vec<String>,
     /// Share of the time since it started during which it had something to do, 0 to 1.
     pub busy: f64,

@@ -33,10 +33,11 @@ use std::time::{Duration, Instant};
 use plane::Counters;
 use port::live::{Signal, Signals, wait_any};
 
-pub use self::router::{MirrorStanding, PortState, Router, Source};
+pub use self::router::{MirrorStanding, PortState, Router};
 pub use self::settings::{DEFAULT_SOCKET, MetricsAddress, parse_workers};
-pub use self::snapshot::{KernelCount, QueueSnapshot, Snapshot, WorkTime};
-pub use self::workers::Workers;
+pub use self::snapshot::{QueueSnapshot, Snapshot, WorkTime};
+#[cfg(test)]
+pub use self::{router::Source, workers::Workers};
 
 use self::notify::Notify;
 use self::ports::Ports;
