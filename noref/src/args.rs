@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use port::live::memif::{MemifSettings, MemifSettingsError};
 use serde::Deserialize;
 
+use crate::ip::IpArgs;
 use crate::run::MetricsAddress;
 use crate::show::ShowArgs;
 use crate::trace::TraceArgs;
@@ -24,6 +25,7 @@ pub struct Cli {
 pub enum Command {
     Run(RunArgs),
     Replay(ReplayArgs),
+    Ip(IpArgs),
     Show(ShowArgs),
     Trace(TraceArgs),
 }

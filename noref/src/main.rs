@@ -4,6 +4,7 @@
 mod api;
 mod args;
 mod failure;
+mod ip;
 mod network;
 mod replay;
 mod report;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Replay(args) => replay::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Ip(args) => ip::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Trace(args) => trace::run(&args),
     };

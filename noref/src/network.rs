@@ -19,9 +19,17 @@ pub fn read(net: &Path, ports: &[PortDevice]) -> Result<Configuration, Failure> 
 
 fn read_text(net: &Path, name: &str) -> Result<String, Failure> {
     let bytes = fs::read(net).map_err(|error| Failure::unusable(format!("{name}: {error}")))?;
+    text(bytes, name).map_err(Failure::unusable)
+}
+
+/// The text of a file of this name.
+///
+/// # Errors
+/// Where it is no text.
+pub fn text(bytes: Vec<u8>, name: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| {
         let good = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
         let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
-        Failure::unusable(format!("{name}:{line}: the network file is to be text in UTF-8, and here it is not"))
+        format!("{name}:{line}: the network file is to be text in UTF-8, and here it is not")
     })
 }

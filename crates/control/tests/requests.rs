@@ -85,7 +85,7 @@ fn with_force_only_the_wrong_line_is_left_out() {
     let mut configuration = router();
     let (applied, errors) = configuration
         .apply_each("route add 10.8/16 via 10.0.0.2\nroute add 10.8/16 via 10.0.0.3\nroute add 10.9/16 via 10.0.0.4\n", "request");
-    assert!(applied.sids.is_empty());
+    assert!(applied.numbered_again.is_empty());
     assert!(errors.unwrap().to_string().starts_with("request:2:11: the route to 10.8.0.0/16 exists already"));
     assert_eq!(via(&configuration, [10, 8, 0, 1]).as_deref(), Some("10.0.0.2"));
     assert_eq!(via(&configuration, [10, 9, 0, 1]).as_deref(), Some("10.0.0.4"));
@@ -109,7 +109,8 @@ fn policies_and_sids_come_and_go_with_their_routes() {
     apply(&mut configuration, "link set e0 down");
     assert_eq!(counted(&configuration), (0, 0, 0));
     for _ in 0..1000 {
-        apply(&mut configuration, "-6 route replace fc00:1::1 encap seg6local action End dev e1");
+        let applied = configuration.apply("-6 route replace fc00:1::1 encap seg6local action End dev e1", "request").unwrap();
+        assert!(applied.numbered_again.len() <= 1);
     }
     assert_eq!(counted(&configuration), (0, 1, 1));
     assert!(configuration.sids.iter().all(|sid| sid.id.0 < 10), "numbers are given out again");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::protocol::{Body, Refusal, Reply, Request, Trace, What};
 use super::rows::{Traced, TracedFrame, TracedStep};
-use super::{counts, tables};
+use super::{counts, language, tables};
 use crate::run::Router;
 use crate::trace::{Told, watch};
 
@@ -64,6 +64,7 @@ pub fn answer(router: &Router, request: Request, wanted: &mut dyn FnMut() -> boo
     match request {
         Request::Show(show) => self::show(router, show.what, answer),
         Request::Trace(request) => trace(router, request, wanted, answer),
+        Request::Ip(lines) => language::ip(router, &lines, answer),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use control::mirror::MirrorCounters;
-use plane::Counters;
-use route::DropReason;
+use plane::{Counters, SidCount};
+use route::{DropReason, SidId};
 
 use super::rows::{CounterRow, DropRow, MirrorRow, PortRow, SidRow, Traffic, UnsupportedRow, WorkerRow};
 use super::tables::{addresses, name};
@@ -138,6 +138,7 @@ pub fn workers(snapshots: &[Snapshot]) -> Vec<WorkerRow> {
 pub fn sids(router: &Router, snapshots: &[Snapshot]) -> Vec<SidRow> {
     let mut all = router.sids();
     all.sort_unstable_by_key(|(table, prefix, _)| (*table, *prefix));
+    let before = router.counted_before();
     router.editor(|editor| {
         let row = |(table, prefix, id): (route::TableId, route::Prefix<std::net::Ipv6Addr>, route::SidId)| {
             // One that went since it was listed.
@@ -149,15 +150,28 @@ pub fn sids(router: &Router, snapshots: &[Snapshot]) -> Vec<SidRow> {
                 action: sid.display_with(&|dev| Some(name(editor.links(), dev))).to_string(),
                 ..SidRow::default()
             };
-            for count in snapshots.iter().map(|snapshot| snapshot.counters.sid(id)) {
-                row.packets += count.processed.packets;
-                row.bytes += count.processed.bytes;
-                row.errors += count.errors;
-            }
+            let count = sid_count(snapshots, &before, id);
+            (row.packets, row.bytes, row.errors) = (count.processed.packets, count.processed.bytes, count.errors);
             Some(row)
         };
         all.into_iter().filter_map(row).collect()
     })
+}
+
+/// What was counted at a SID, over all workers, without what its number had `before` it came.
+pub fn sid_count(snapshots: &[Snapshot], before: &BTreeMap<SidId, SidCount>, id: SidId) -> SidCount {
+    let mut sum = SidCount::default();
+    for count in snapshots.iter().map(|snapshot| snapshot.counters.sid(id)) {
+        sum.processed.packets += count.processed.packets;
+        sum.processed.bytes += count.processed.bytes;
+        sum.errors += count.errors;
+    }
+    let before = before.get(&id).copied().unwrap_or_default();
+    // A worker that did not answer may have counted some of it.
+    sum.processed.packets = sum.processed.packets.saturating_sub(before.processed.packets);
+    sum.processed.bytes = sum.processed.bytes.saturating_sub(before.processed.bytes);
+    sum.errors = sum.errors.saturating_sub(before.errors);
+    sum
 }
 
 /// Packets dropped for a reason, over all workers.

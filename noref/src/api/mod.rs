@@ -10,6 +10,7 @@ mod client;
 mod counts;
 pub mod hex;
 mod http;
+mod language;
 mod line;
 mod metrics;
 pub mod protocol;

@@ -21,6 +21,9 @@ pub const VERSION: u64 = 1;
 /// Bytes of the longest request, its newline included.
 pub const MAX_REQUEST: usize = 64 * 1024;
 
+/// Bytes of the lines of all requests that belong together ([`Lines::more`]).
+pub const MAX_LINES: usize = 256 * 1024 * 1024;
+
 /// What a client wants.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 #[serde(rename_all = "snake_case")]
@@ -29,11 +32,13 @@ pub enum Request {
     Show(Show),
     /// The way of packets that are to come.
     Trace(Trace),
+    /// Lines of iproute2's language.
+    Ip(Lines),
 }
 
 impl Request {
     /// The name of each kind of request, as its member is called.
-    pub const NAMES: &[&str] = &["show", "trace"];
+    pub const NAMES: &[&str] = &["show", "trace", "ip"];
 }
 
 /// What is to be shown.
@@ -85,6 +90,40 @@ pub struct Trace {
     pub bytes: bool,
 }
 
+/// Lines of iproute2's language: one that shows something, or any number that change something.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug, Default)]
+#[serde(deny_unknown_fields)]
+pub struct Lines {
+    /// The lines, or part of them.
+    pub lines: String,
+    /// What stands for them in errors: a file's name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Each by itself: what is wrong with one keeps no other from being done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
+    /// They go on in the next request, and nothing is done before that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
+}
+
+/// What came of lines of iproute2's language.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Outcome {
+    /// What was to be shown, or a part of it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// What was done and probably not meant so, for people to read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// What is wrong, for people to read. Nothing was done then, unless each line is by itself.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub errors: String,
+    /// Of errors: the lines could be read, and the router does not take them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
+}
+
 /// One line of a reply.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub struct Reply {
@@ -116,6 +155,8 @@ pub enum Body {
     Frame(TracedFrame),
     /// A trace is over.
     Traced(Traced),
+    /// What came of lines.
+    Ip(Outcome),
     /// The request was not done.
     Error(Refusal),
 }
@@ -219,6 +260,7 @@ mod tests {
             Request::Show(Show { what: What::Neighbours }),
             Request::Trace(Trace::default()),
             Request::Trace(Trace { filter, count: Some(3), bytes: true }),
+            Request::Ip(Lines { lines: "route show\n".into(), name: "a.ip".into(), force: true, more: true }),
         ] {
             let line = request.line();
             assert_eq!(Request::parse(line.as_bytes()), Ok(request), "{line}");
@@ -228,7 +270,9 @@ mod tests {
 
     #[test]
     fn every_kind_of_request_has_its_name_in_the_list() {
-        for (request, name) in [Request::Show(Show { what: What::Ports }), Request::Trace(Trace::default())].iter().zip(Request::NAMES) {
+        let all = [Request::Show(Show { what: What::Ports }), Request::Trace(Trace::default()), Request::Ip(Lines::default())];
+        assert_eq!(all.len(), Request::NAMES.len());
+        for (request, name) in all.iter().zip(Request::NAMES) {
             assert!(serde_json::to_value(request).unwrap().get(name).is_some(), "{name}");
         }
     }

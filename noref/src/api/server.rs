@@ -10,6 +10,7 @@ use std::time::Duration;
 use port::live::wait_readable;
 
 use super::answer::{Answer, answer};
+use super::language::Parts;
 use super::line::{self, NoLine};
 use super::protocol::{Body, MAX_REQUEST, Refusal, Request};
 use super::service::{Bounds, Service};
@@ -34,6 +35,7 @@ fn serve(router: &Router, stream: &Stream) -> io::Result<()> {
     let mut writer = BufWriter::new(stream);
     let mut answers = Answer::new(&mut writer);
     let mut line = Vec::new();
+    let mut parts = Parts::default();
     loop {
         match line::read(&mut reader, &mut line, MAX_REQUEST) {
             Ok(()) => {}
@@ -43,8 +45,9 @@ fn serve(router: &Router, stream: &Stream) -> io::Result<()> {
                 return drain(&mut reader);
             }
         }
-        match Request::parse(&line) {
-            Ok(request) => {
+        match Request::parse(&line).and_then(|request| parts.whole(request)) {
+            Ok(None) => {}
+            Ok(Some(request)) => {
                 // A trace ends when its client does, or says anything more.
                 let silent = reader.buffer().is_empty();
                 let mut wanted = || silent && matches!(wait_readable(stream.as_fd(), Duration::ZERO), Ok(false));

@@ -1,12 +1,13 @@
 //! The running router as the control socket and metrics see it. Asking it for something stops no worker.
 
+use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use control::Configuration;
 use control::mirror::{MirrorCounters, Unsupported};
-use plane::Tables;
+use plane::{SidCount, Tables};
 use route::{Editor, Prefix, SidId, TableId};
 
 use super::mirror::Mirroring;
@@ -131,6 +132,18 @@ impl Router {
                 configuration.sids.iter().filter_map(control::LocalSid::place).collect()
             }
             Source::Mirror(mirroring) => mirroring.read(|mirror| mirror.sids().collect()),
+        }
+    }
+
+    /// What was counted under the numbers of SIDs before they came, where that was something: not theirs, but of others that are gone.
+    pub fn counted_before(&self) -> BTreeMap<SidId, SidCount> {
+        match &self.source {
+            Source::Standalone(configuration) => {
+                let configuration = configuration.lock().unwrap_or_else(PoisonError::into_inner);
+                let before = configuration.sids.iter().map(|sid| (sid.id, sid.counted_before));
+                before.filter(|(_, before)| *before != SidCount::default()).collect()
+            }
+            Source::Mirror(_) => BTreeMap::new(),
         }
     }
 

@@ -38,7 +38,7 @@ impl Renderer {
             Body::Unsupported(rows) => self.rows(UNSUPPORTED, rows.iter().map(unsupported).collect(), output)?,
             Body::Mirror(None) => return writeln!(output, "the router mirrors nobody: its network file says everything"),
             Body::Mirror(Some(row)) => return mirror(row, output),
-            Body::Frame(_) | Body::Traced(_) | Body::Error(_) => {}
+            Body::Frame(_) | Body::Traced(_) | Body::Ip(_) | Body::Error(_) => {}
             #[allow(unreachable_patterns, reason = "replies of other commands")]
             _ => {}
         }

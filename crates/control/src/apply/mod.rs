@@ -53,8 +53,8 @@ pub struct Configuration {
 pub struct Applied {
     /// What is accepted, as Linux accepts it, and probably not meant so.
     pub warnings: Vec<Diagnostic>,
-    /// The SIDs that are new. The number of one may have been another's before, and then workers have counted under it.
-    pub sids: Vec<SidId>,
+    /// New SIDs whose number was another's before: workers have counted under it. See [`LocalSids::count_from`].
+    pub numbered_again: Vec<SidId>,
 }
 
 /// A port that is there before the network file is read, as a device is in a namespace.
@@ -160,9 +160,9 @@ impl Configuration {
             errors.parsed &= command.is_ok();
             match command.and_then(|command| applier.apply(&command)) {
                 Ok(()) => {
-                    let Applied { warnings, sids } = applier.commit(name, text);
+                    let Applied { warnings, numbered_again } = applier.commit(name, text);
                     applied.warnings.extend(warnings);
-                    applied.sids.extend(sids);
+                    applied.numbered_again.extend(numbered_again);
                 }
                 Err(error) => {
                     applier.rollback();
@@ -194,13 +194,24 @@ struct Applier<'c> {
     hmac_keys: Option<HmacKeys>,
     /// What was made for routes of this request.
     made: Vec<Encap>,
+    numbered_again: Vec<SidId>,
     warnings: Vec<Error>,
 }
 
 impl<'c> Applier<'c> {
     fn new(configuration: &'c mut Configuration) -> Applier<'c> {
         let Configuration { editor, tables, sids, policies, hmac_keys: committed_keys, warnings: _ } = configuration;
-        Applier { editor, tables, sids, policies, committed_keys, hmac_keys: None, made: Vec::new(), warnings: Vec::new() }
+        Applier {
+            editor,
+            tables,
+            sids,
+            policies,
+            committed_keys,
+            hmac_keys: None,
+            made: Vec::new(),
+            numbered_again: Vec::new(),
+            warnings: Vec::new(),
+        }
     }
 
     fn apply(&mut self, command: &Command<'_>) -> Result<(), Error> {
@@ -230,10 +241,9 @@ impl<'c> Applier<'c> {
             letting_go::after_a_grace_period(self.tables, encap);
         }
         self.editor.network().domain().reclaim();
-        let new = self.made.iter().filter_map(|encap| if let Encap::Seg6Local(id) = encap { Some(*id) } else { None });
         Applied {
             warnings: self.warnings.into_iter().map(|warning| Diagnostic::new(name, text, warning)).collect(),
-            sids: new.filter(|id| self.sids.get(*id).is_some()).collect(),
+            numbered_again: self.numbered_again,
         }
     }
 

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use ::route::{ConfigError, Encap as Effect, HopSpec, Kind, PolicyId, Put, RouteEntry, RouteSpec, SidId, TableId};
+use plane::SidCount;
 use srv6::{Policy, Sid};
 
 use super::{Applier, LocalSid, Narrow, at, narrow};
@@ -134,7 +135,10 @@ impl Applier<'_> {
         let sid = Arc::new(sid);
         let id = SidId(self.tables.sids.insert(sid.clone()));
         self.made.push(Effect::Seg6Local(id));
-        self.sids.insert(LocalSid { prefix: command.destination.value, table, id, sid });
+        let local = LocalSid { prefix: command.destination.value, table, id, sid, counted_before: SidCount::default() };
+        if self.sids.insert(local) {
+            self.numbered_again.push(id);
+        }
         Ok(id)
     }
 }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use ::route::{SidId, TableId};
+use plane::SidCount;
 use srv6::Sid;
 
 use crate::address::Prefix;
@@ -20,6 +21,8 @@ pub struct LocalSid {
     pub id: SidId,
     /// What it does.
     pub sid: Arc<Sid>,
+    /// What workers had counted under its number before it came, for a SID that is gone.
+    pub counted_before: SidCount,
 }
 
 impl LocalSid {
@@ -32,35 +35,50 @@ impl LocalSid {
 
 /// The SIDs by number: of a network file, in its order.
 #[derive(Clone, Debug, Default)]
-pub struct LocalSids(BTreeMap<SidId, LocalSid>);
+pub struct LocalSids {
+    sids: BTreeMap<SidId, LocalSid>,
+    /// The highest number that there ever was.
+    highest: u32,
+}
 
 impl LocalSids {
     /// The SID of this number.
     pub fn get(&self, id: SidId) -> Option<&LocalSid> {
-        self.0.get(&id)
+        self.sids.get(&id)
     }
 
     /// All of them, by number.
     pub fn iter(&self) -> impl Iterator<Item = &LocalSid> {
-        self.0.values()
+        self.sids.values()
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.sids.len()
     }
 
     /// True when there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.sids.is_empty()
     }
 
-    pub(super) fn insert(&mut self, sid: LocalSid) {
-        self.0.insert(sid.id, sid);
+    /// Says what workers had counted under the number of a SID before it came. Of no use for one that is gone.
+    pub fn count_from(&mut self, id: SidId, counted: SidCount) {
+        if let Some(sid) = self.sids.get_mut(&id) {
+            sid.counted_before = counted;
+        }
+    }
+
+    /// True when the number was another's before.
+    pub(super) fn insert(&mut self, sid: LocalSid) -> bool {
+        let known = sid.id.0 <= self.highest;
+        self.highest = self.highest.max(sid.id.0);
+        self.sids.insert(sid.id, sid);
+        known
     }
 
     pub(super) fn remove(&mut self, id: SidId) {
-        self.0.remove(&id);
+        self.sids.remove(&id);
     }
 }
 
@@ -69,6 +87,6 @@ impl<'a> IntoIterator for &'a LocalSids {
     type IntoIter = std::collections::btree_map::Values<'a, SidId, LocalSid>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.values()
+        self.sids.values()
     }
 }

@@ -31,7 +31,7 @@ pub trait Source {
     /// What workers read.
     fn tables(&self) -> &Tables;
 
-    /// What was counted at a SID.
+    /// What was counted at a SID. Asked while the tables are read, and only if [`Listing::counts`].
     fn counted(&self, id: SidId) -> SidCount;
 }
 
@@ -102,6 +102,11 @@ fn resolved(line: Line<'_>, editor: &Editor) -> Result<Listing, Error> {
 }
 
 impl Listing {
+    /// True when [`Source::counted`] will be asked.
+    pub fn counts(&self) -> bool {
+        matches!(&self.0, Kind::Routes(routes) if routes.counts())
+    }
+
     /// Writes it out.
     ///
     /// # Errors

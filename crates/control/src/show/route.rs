@@ -79,6 +79,11 @@ impl Routes {
         })
     }
 
+    /// Whether what was counted is shown.
+    pub(super) fn counts(&self) -> bool {
+        self.options.statistics
+    }
+
     pub(super) fn print(&self, source: &impl Source, out: &mut impl Write) -> io::Result<()> {
         for family in &self.families {
             match family {

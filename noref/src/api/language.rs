@@ -1,0 +1,158 @@
+//! Lines of iproute2's language for a running router.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use control::show::{self, Listing};
+use control::{Applied, Configuration, Errors};
+use plane::{SidCount, Tables};
+use route::{Editor, SidId};
+
+use super::answer::Answer;
+use super::counts;
+use super::protocol::{Body, Lines, MAX_LINES, Outcome, Refusal, Request};
+use crate::run::{Router, Snapshot};
+
+/// What is said of lines that would change what a kernel says.
+const MIRRORS: &str = "the kernel keeps the tables of this router: use ip";
+/// Bytes of what is shown that one line of the reply carries.
+const PIECE: usize = 32 * 1024;
+
+/// Lines that come in several requests, put together.
+#[derive(Default)]
+pub struct Parts {
+    lines: String,
+}
+
+impl Parts {
+    /// The request with all its lines; none while more are to come.
+    ///
+    /// # Errors
+    /// More lines than may be, or another request between their parts: all of them are forgotten then.
+    pub fn whole(&mut self, request: Request) -> Result<Option<Request>, Refusal> {
+        let Request::Ip(part) = request else {
+            if std::mem::take(&mut self.lines).is_empty() {
+                return Ok(Some(request));
+            }
+            return Err(Refusal::new("another request came between the parts of lines, which are given up"));
+        };
+        if self.lines.len() + part.lines.len() > MAX_LINES {
+            self.lines = String::new();
+            return Err(Refusal::new(format!("the lines of one request are at most {MAX_LINES} bytes together")));
+        }
+        self.lines.push_str(&part.lines);
+        if part.more {
+            return Ok(None);
+        }
+        Ok(Some(Request::Ip(Lines { lines: std::mem::take(&mut self.lines), ..part })))
+    }
+}
+
+/// Shows what the lines ask for, or changes what they say.
+///
+/// # Errors
+/// Those of the other end.
+pub fn ip(router: &Router, lines: &Lines, answer: &mut Answer<'_>) -> io::Result<()> {
+    let name = if lines.name.is_empty() { "ip" } else { &lines.name };
+    match show::listing(&lines.lines, name, &Running::new(router, false)) {
+        Ok(Some(listing)) => shown(router, &listing, answer),
+        Ok(None) => answer.last(Body::Ip(changed(router, lines, name))),
+        Err(errors) => answer.last(Body::Ip(wrong(&errors))),
+    }
+}
+
+fn shown(router: &Router, listing: &Listing, answer: &mut Answer<'_>) -> io::Result<()> {
+    let mut pieces = Pieces { answer, text: Vec::with_capacity(PIECE) };
+    listing.print(&Running::new(router, listing.counts()), &mut pieces)?;
+    let text = String::from_utf8_lossy(&pieces.text).into_owned();
+    answer.last(Body::Ip(Outcome { text, ..Outcome::default() }))
+}
+
+/// Changes what a router that is alone on its interfaces has.
+fn changed(router: &Router, lines: &Lines, name: &str) -> Outcome {
+    let done = router.configuration(|configuration| {
+        let (applied, errors) = match lines.force {
+            true => configuration.apply_each(&lines.lines, name),
+            false => match configuration.apply(&lines.lines, name) {
+                Ok(applied) => (applied, None),
+                Err(errors) => (Applied::default(), Some(errors)),
+            },
+        };
+        count_afresh(router, configuration, &applied.numbered_again);
+        (applied, errors)
+    });
+    let Some((applied, errors)) = done else {
+        return Outcome { errors: MIRRORS.to_owned(), refused: true, ..Outcome::default() };
+    };
+    let warnings = applied.warnings.iter().map(ToString::to_string).collect();
+    Outcome { warnings, ..errors.as_ref().map(wrong).unwrap_or_default() }
+}
+
+/// A new SID begins at zero, also under a number that another had before.
+fn count_afresh(router: &Router, configuration: &mut Configuration, sids: &[SidId]) {
+    if sids.is_empty() {
+        return;
+    }
+    let snapshots = router.snapshots();
+    for id in sids {
+        configuration.sids.count_from(*id, counts::sid_count(&snapshots, &BTreeMap::new(), *id));
+    }
+}
+
+fn wrong(errors: &Errors) -> Outcome {
+    Outcome { errors: errors.to_string(), refused: errors.parsed, ..Outcome::default() }
+}
+
+/// The router as what is shown is read from it.
+struct Running<'r> {
+    router: &'r Router,
+    snapshots: Vec<Snapshot>,
+    before: BTreeMap<SidId, SidCount>,
+}
+
+impl<'r> Running<'r> {
+    /// `counts`: what was counted is asked for. That is done before the tables' lock is taken.
+    fn new(router: &'r Router, counts: bool) -> Running<'r> {
+        match counts {
+            true => Running { router, snapshots: router.snapshots(), before: router.counted_before() },
+            false => Running { router, snapshots: Vec::new(), before: BTreeMap::new() },
+        }
+    }
+}
+
+impl show::Source for Running<'_> {
+    fn editor<R>(&self, read: impl FnOnce(&Editor) -> R) -> R {
+        self.router.editor(read)
+    }
+
+    fn tables(&self) -> &Tables {
+        self.router.tables()
+    }
+
+    fn counted(&self, id: SidId) -> SidCount {
+        counts::sid_count(&self.snapshots, &self.before, id)
+    }
+}
+
+/// What is shown, in lines of a reply.
+struct Pieces<'a, 'w> {
+    answer: &'a mut Answer<'w>,
+    text: Vec<u8>,
+}
+
+impl Write for Pieces<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.text.is_empty() && self.text.len() + bytes.len() > PIECE {
+            self.flush()?;
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // Entries are written whole, so that no character is cut.
+        let text = String::from_utf8_lossy(&self.text).into_owned();
+        self.text.clear();
+        self.answer.more(Body::Ip(Outcome { text, ..Outcome::default() }))
+    }
+}

@@ -1,0 +1,189 @@
+//! `noref ip` against a router that runs, between two hosts.
+
+#[path = "../run/echo.rs"]
+mod echo;
+#[path = "../run/lab.rs"]
+#[allow(dead_code, reason = "of the tests of `noref run`")]
+mod lab;
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::IpAddr;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use echo::ping;
+use lab::{Lab, Router};
+
+const NETWORK: &str = "\
+sysctl -w net.ipv4.ip_forward=1
+sysctl -w net.ipv6.conf.all.forwarding=1
+sysctl -w net.ipv6.conf.all.seg6_enabled=1
+sysctl -w net.ipv6.conf.e0.seg6_enabled=1
+ip link set e0 up
+ip link set e1 up
+ip addr add 10.1.0.1/24 dev e0
+ip addr add 10.2.0.1/24 dev e1
+ip -6 addr add fd01::1/64 dev e0 nodad
+ip -6 addr add fd02::1/64 dev e1 nodad
+ip -6 route add fc00::d4 encap seg6local action End.DX4 nh4 10.2.0.2 count dev e1
+";
+
+/// What came of `noref ip`: its exit status, what it printed and what it said.
+fn noref_ip(socket: &Path, words: &[&str], input: &str) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_noref"));
+    command.arg("ip").arg("--socket").arg(socket).args(words);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // One that does not read it has its reasons.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+}
+
+fn started() -> Option<(Lab, Router)> {
+    let lab = Lab::new()?;
+    let router = Router::start(&lab, NETWORK, &["--driver", "af-packet", "--json"])?;
+    Some((lab, router))
+}
+
+#[test]
+fn no_router_is_no_answer() {
+    let (status, _, said) = noref_ip(Path::new("/nonexistent/noref.sock"), &["route"], "");
+    assert_eq!(status, 3);
+    assert!(said.starts_with("noref: no router runs at /nonexistent/noref.sock"), "{said}");
+}
+
+#[test]
+fn a_running_router_is_asked_and_changed_as_ip_does_it() {
+    let Some((lab, router)) = started() else { return };
+    let socket = router.socket();
+    let ip = |line: &str| noref_ip(&socket, &line.split(' ').collect::<Vec<_>>(), "");
+    let done = (0, String::new(), String::new());
+
+    let connected = "10.1.0.0/24 dev e0 proto kernel scope link src 10.1.0.1 \n10.2.0.0/24 dev e1 proto kernel scope link src 10.2.0.1 \n";
+    assert_eq!(ip("route"), (0, connected.to_owned(), String::new()));
+    assert_eq!(ip("route add 10.9.9.0/24 via 10.2.0.2 metric 5"), done);
+    assert_eq!(ip("-4 route show match 10.9.9.1").1, "10.9.9.0/24 via 10.2.0.2 dev e1 metric 5 \n");
+    assert!(lab.left.inside(|| ping("10.2.0.2".parse().unwrap(), 1)));
+
+    // Counted at the SID.
+    assert!((1..4).all(|number| lab.left.inside(|| ping("10.9.0.9".parse().unwrap(), number))));
+    let sid = "fc00::d4  encap seg6local action End.DX4 nh4 10.2.0.2 packets 3 bytes ";
+    let shown = ip("-s -6 route show fc00::d4").1;
+    assert!(shown.starts_with(sid), "{shown}");
+    // Another, under the number of one that went, begins at zero.
+    assert_eq!(ip("-6 route replace fc00::d4 encap seg6local action End.DX4 nh4 10.2.0.2 count dev e1"), done);
+    assert_eq!(ip("-6 route replace fc00::d4 encap seg6local action End.DX4 nh4 10.2.0.2 count dev e1"), done);
+    let shown = ip("-s -6 route show fc00::d4").1;
+    assert!(shown.contains(" packets 0 bytes 0 errors 0 "), "{shown}");
+
+    // Refused by the router, and not understood.
+    let (status, _, said) = ip("route add 10.8.0.0/16 via 172.16.0.1");
+    assert_eq!(status, 2, "{said}");
+    assert!(
+        said.starts_with("noref: ip:1:27: the gateway 172.16.0.1 is not on a directly connected network")
+            && said.contains("\n  route add 10.8.0.0/16 via 172.16.0.1\n                            ^^^^^^^^^^\n"),
+        "{said}"
+    );
+    let (status, _, said) = ip("route ad3 10.8.0.0/16 dev e0");
+    assert_eq!((status, said.contains("unknown command \"ad3\"")), (1, true), "{said}");
+    assert_eq!(ip("route show table 99").0, 2);
+    assert_eq!(ip("-j route").0, 1);
+    assert_eq!(ip("-6 route add fc00::9 encap seg6local action End nh4 10.2.0.2 dev e1").0, 0);
+}
+
+#[test]
+fn a_batch_is_done_whole_or_not_at_all() {
+    let Some((_lab, router)) = started() else { return };
+    let socket = router.socket();
+    let count = || noref_ip(&socket, &["route", "show", "proto", "static"], "").1.lines().count();
+    // More than one request carries.
+    let mut many: String = (0..20_000_u32)
+        .map(|n| format!("route add {}/32 via 10.2.0.2 proto static\n", std::net::Ipv4Addr::from(0x0b00_0000 + n)))
+        .collect();
+    let begin = Instant::now();
+    let (status, _, said) = noref_ip(&socket, &["-batch", "-"], &format!("{many}route add 10.8.0.0/16 via 172.16.0.1\n"));
+    assert_eq!((status, count()), (2, 0));
+    assert!(said.starts_with("noref: -:20001:27: the gateway"), "{said}");
+    assert_eq!(noref_ip(&socket, &["-batch", "-"], &many), (0, String::new(), String::new()));
+    eprintln!("20,000 routes refused and taken: {:?}", begin.elapsed());
+    assert_eq!(count(), 20_000);
+
+    many.truncate(many.find('\n').unwrap() + 1);
+    let forced = format!("{many}route add 10.7.0.0/16 via 10.2.0.2 proto static\n");
+    let (status, _, said) = noref_ip(&socket, &["-force", "-batch", "-"], &forced);
+    assert_eq!((status, count()), (2, 20_001), "{said}");
+    assert!(said.contains("-:1:11: the route to 11.0.0.0/32 exists already"), "{said}");
+}
+
+/// A connection to the router that asks for one line after the other.
+struct Lines(BufReader<UnixStream>);
+
+impl Lines {
+    fn connect(socket: &Path) -> Lines {
+        Lines(BufReader::new(UnixStream::connect(socket).unwrap()))
+    }
+
+    fn ask(&mut self, line: &str) {
+        self.0.get_mut().write_all(format!("{{\"v\":1,\"ip\":{{\"lines\":\"{line}\"}}}}\n").as_bytes()).unwrap();
+        let mut reply = String::new();
+        self.0.read_line(&mut reply).unwrap();
+        assert_eq!(reply, "{\"v\":1,\"ip\":{}}\n", "{line}");
+    }
+}
+
+#[test]
+fn changes_under_traffic_lose_no_packet() {
+    let Some((lab, router)) = started() else { return };
+    let socket = router.socket();
+    let targets: [IpAddr; 3] = ["10.2.0.2".parse().unwrap(), "10.9.0.9".parse().unwrap(), "fd02::2".parse().unwrap()];
+    // The neighbours are known from here on.
+    targets.iter().for_each(|to| assert!(lab.left.inside(|| ping(*to, 0)), "{to}"));
+    let (done, sent) = (AtomicBool::new(false), AtomicU32::new(0));
+    let begin = Instant::now();
+    let lines = std::thread::scope(|scope| {
+        let pings = targets.map(|to| {
+            let (lab, done, sent) = (&lab, &done, &sent);
+            scope.spawn(move || {
+                lab.left.inside(|| {
+                    for number in (1..60_000_u16).cycle().take_while(|_| !done.load(Ordering::Relaxed)) {
+                        assert!(ping(to, number), "{to}: the answer to {number} is missing");
+                        sent.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            })
+        });
+        let mut router = Lines::connect(&socket);
+        let mut lines = 0_u32;
+        while begin.elapsed() < Duration::from_secs(4) {
+            for line in [
+                "route replace 10.2.0.2/32 dev e1",
+                "route replace 10.2.0.0/24 dev e1 src 10.2.0.1",
+                "-6 route replace fc00::d4 encap seg6local action End.DX4 nh4 10.2.0.2 count dev e1",
+                "route replace 10.9.0.0/16 encap seg6 mode encap segs fc00::d4 dev e1",
+                "-6 route replace fd02::2 dev e1",
+                "route del 10.2.0.2/32",
+                "-6 route del fd02::2",
+                "rule add from 10.77.0.0/16 lookup 77 pref 77",
+                "rule del pref 77",
+            ] {
+                router.ask(line);
+                lines += 1;
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        for ping in pings {
+            ping.join().unwrap();
+        }
+        lines
+    });
+    let sent = sent.into_inner();
+    eprintln!("{lines} lines, {sent} packets there and back, none lost");
+    assert!(lines > 500 && sent > 100);
+    let drops = Command::new(env!("CARGO_BIN_EXE_noref")).args(["show", "drops", "--json", "--socket"]).arg(&socket).output().unwrap();
+    let drops = String::from_utf8(drops.stdout).unwrap();
+    assert!(!drops.contains("no_route") && !drops.contains("sid"), "{drops}");
+}
