@@ -82,16 +82,15 @@ impl Ports {
         for place in 0..self.ports.len() {
             let port = &mut self.ports[place];
             match &port.opened {
-                Some(opened) => match opened.interface().map(if_indextoname) {
-                    // Nobody but noref names it.
+                // Nobody but noref names one that is no interface.
+                Some(opened) => match opened.interface().map(name_of) {
                     None => {}
-                    Some(Ok(name)) if name.to_bytes() == port.name.as_bytes() => {}
-                    Some(Ok(name)) => {
-                        let name = name.to_string_lossy().into_owned();
+                    Some(Some(name)) if name == port.name => {}
+                    Some(Some(name)) => {
                         say(format_args!("{} is called {name} now, and is still a port", port.name));
                         port.name = name;
                     }
-                    Some(Err(_)) => self.close(place, "its interface is gone; it is a port again when it comes back", router, mirroring),
+                    Some(None) => self.close(place, "its interface is gone; it is a port again when it comes back", router, mirroring),
                 },
                 None if port.wanted => self.try_open(place, router, mirroring),
                 None => {}
@@ -189,6 +188,13 @@ impl Ports {
             }
         }
     }
+}
+
+/// The name of the device of this number.
+fn name_of(index: u32) -> Option<String> {
+    // That there is none is told as an empty name, or as an error.
+    let name = if_indextoname(index).ok()?.to_string_lossy().into_owned();
+    (!name.is_empty()).then_some(name)
 }
 
 /// A device that was made anew has another address; the router has that too, unless its configuration says otherwise.

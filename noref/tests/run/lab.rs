@@ -1,14 +1,13 @@
 //! Two hosts and a router between them, each a namespace without a name: gone with the test, however it ends.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sched::{CloneFlags, setns, unshare};
+use testkit::namespace::Namespace;
 use testkit::replay::Scratch;
 
 /// The left host: addresses, the way to everything, and what goes by SRv6.
@@ -35,86 +34,100 @@ route add default via 10.2.0.1
 /// How long the program may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A network namespace, kept by this value.
-pub struct Namespace(File);
+/// A host behind an interface of the router that is no port.
+const SIDE: &str = "\
+addr add 10.3.0.2/24 dev h2
+-6 addr add fd03::2/64 dev h2 nodad
+route add default via 10.3.0.1
+-6 route add default via fd03::1
+";
 
-impl Namespace {
-    fn new() -> Result<Namespace, String> {
-        let make = || {
-            unshare(CloneFlags::CLONE_NEWNET).map_err(|error| format!("a network namespace: {error}"))?;
-            File::open("/proc/thread-self/ns/net").map(Namespace).map_err(|error| error.to_string())
-        };
-        thread::scope(|scope| scope.spawn(make).join().expect("no panic"))
-    }
-
-    /// Runs `f` in a thread that is in the namespace.
-    pub fn inside<T: Send>(&self, f: impl FnOnce() -> T + Send) -> T {
-        let enter = || {
-            setns(&self.0, CloneFlags::CLONE_NEWNET).expect("one may enter it again");
-            f()
-        };
-        match thread::scope(|scope| scope.spawn(enter).join()) {
-            Ok(value) => value,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    }
-
-    /// Runs `ip` with these words.
-    pub fn ip(&self, words: &str) {
-        self.run("ip", words).unwrap();
-    }
-
-    fn run(&self, program: &str, words: &str) -> Result<(), String> {
-        let output =
-            self.inside(|| Command::new(program).args(words.split_whitespace()).output()).map_err(|e| format!("{program}: {e}"))?;
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        if output.status.success() { Ok(()) } else { Err(format!("{program} {words}: {}", complaint.trim_end())) }
-    }
-
-    /// Sets a sysctl of the namespace.
-    fn set(&self, name: &str, value: &str) -> Result<(), String> {
-        self.inside(|| fs::write(format!("/proc/sys/net/{name}"), value)).map_err(|error| format!("sysctl {name}: {error}"))
-    }
-}
-
-/// `left (h0) ── (e0) router (e1) ── (h1) right`
+/// `left (h0) ── (e0) router (e1) ── (h1) right`, and beside a kernel `(e2) ── (h2) side`.
 pub struct Lab {
     pub left: Namespace,
     pub router: Namespace,
     pub right: Namespace,
+    pub side: Namespace,
 }
 
 impl Lab {
     /// The lab, its hosts configured, its router bare. None, with a word why, where it cannot be made.
     pub fn new() -> Option<Lab> {
-        Lab::make().map_err(|why| eprintln!("skipped: {why} (this needs root, iproute2, ethtool, and a kernel with veth and SRv6)")).ok()
+        let make = || {
+            let lab = Lab::unconnected()?;
+            // The router's kernel has no part in it.
+            lab.router.set("ipv6/conf/default/disable_ipv6", "1")?;
+            lab.connect_left_and_right()?;
+            Ok(lab)
+        };
+        possible(make())
     }
 
-    fn make() -> Result<Lab, String> {
-        let lab = Lab { left: Namespace::new()?, router: Namespace::new()?, right: Namespace::new()? };
-        // The router's kernel has no part in it.
-        lab.router.set("ipv6/conf/default/disable_ipv6", "1")?;
-        for (host, near, far, configuration) in [(&lab.left, "e0", "h0", LEFT), (&lab.right, "e1", "h1", RIGHT)] {
-            host.set("ipv6/conf/default/accept_dad", "0")?;
-            let there = format!("/proc/{}/fd/{}", std::process::id(), host.0.as_raw_fd());
-            lab.router.run("ip", &format!("link add {near} type veth peer name {far} netns {there}"))?;
-            lab.router.run("ip", &format!("link set {near} up"))?;
-            // Segments put together and checksums not finished are for cards that do it; a veth pair only passes them on.
-            host.run("ethtool", &format!("-K {far} tx off tso off gso off"))?;
-            host.run("ip", "link set lo up")?;
-            host.run("ip", &format!("link set {far} up"))?;
-            host.set("ipv6/conf/all/seg6_enabled", "1")?;
-            host.set(&format!("ipv6/conf/{far}/seg6_enabled"), "1")?;
-            for line in configuration.lines() {
-                match host.run("ip", line) {
-                    // A kernel without SRv6 is no fault of ours, a line that is wrong is.
-                    Err(why) if !why.contains("not supported") => panic!("{why}"),
-                    outcome => outcome?,
-                }
+    /// The lab with a kernel that routes as these lines of `ip` say, a host on the side, and VRFs made before its interfaces are up.
+    pub fn with_kernel(configuration: &str) -> Option<Lab> {
+        let make = || {
+            let lab = Lab::unconnected()?;
+            for (name, value) in [
+                ("ipv4/ip_forward", "1"),
+                ("ipv6/conf/all/forwarding", "1"),
+                ("ipv6/conf/all/seg6_enabled", "1"),
+                ("ipv6/conf/default/seg6_enabled", "1"),
+                ("ipv6/conf/default/accept_dad", "0"),
+            ] {
+                lab.router.set(name, value)?;
+            }
+            lab.router.ip("link set lo up")?;
+            lab.connect_left_and_right()?;
+            lab.connect(&lab.side, "e2", "h2", SIDE)?;
+            lab.configure_kernel(configuration)?;
+            Ok(lab)
+        };
+        possible(make())
+    }
+
+    fn unconnected() -> Result<Lab, String> {
+        Ok(Lab { left: Namespace::new()?, router: Namespace::new()?, right: Namespace::new()?, side: Namespace::new()? })
+    }
+
+    /// Has the router's kernel do what lines of `ip` say.
+    pub fn configure_kernel(&self, lines: &str) -> Result<(), String> {
+        lines.lines().try_for_each(|line| self.router.ip(line).map(|_| ()))
+    }
+
+    fn connect_left_and_right(&self) -> Result<(), String> {
+        self.connect(&self.left, "e0", "h0", LEFT)?;
+        self.connect_right()
+    }
+
+    /// Connects the right host, also again.
+    pub fn connect_right(&self) -> Result<(), String> {
+        self.connect(&self.right, "e1", "h1", RIGHT)
+    }
+
+    fn connect(&self, host: &Namespace, near: &str, far: &str, configuration: &str) -> Result<(), String> {
+        host.set("ipv6/conf/default/accept_dad", "0")?;
+        self.router.ip(&format!("link add {near} type veth peer name {far} netns {}", host.path().display()))?;
+        self.router.ip(&format!("link set {near} up"))?;
+        // Segments put together and checksums not finished are for cards that do it; a veth pair only passes them on.
+        host.run("ethtool", &format!("-K {far} tx off tso off gso off"))?;
+        host.ip("link set lo up")?;
+        host.ip(&format!("link set {far} up"))?;
+        host.set("ipv6/conf/all/seg6_enabled", "1")?;
+        host.set(&format!("ipv6/conf/{far}/seg6_enabled"), "1")?;
+        for line in configuration.lines() {
+            match host.ip(line) {
+                // A kernel without SRv6 is no fault of ours, a line that is wrong is. What is on `lo` stays when the other interface goes.
+                Err(why) if !why.contains("not supported") && !why.contains("already assigned") => panic!("{why}"),
+                Err(why) if why.contains("not supported") => return Err(why),
+                _ => {}
             }
         }
-        Ok(lab)
+        Ok(())
     }
+}
+
+fn possible(lab: Result<Lab, String>) -> Option<Lab> {
+    lab.map_err(|why| eprintln!("skipped: {why} (this needs root, iproute2, ethtool, and a kernel with veth and SRv6)")).ok()
 }
 
 /// `noref run` in the lab's router; killed with this value.
@@ -126,10 +139,30 @@ pub struct Router {
 }
 
 impl Router {
-    /// Starts it and waits until it runs. None, with a word why, where the kernel lets us not.
+    /// Starts it with a network file and waits until it runs. None, with a word why, where the kernel lets us not.
     pub fn start(lab: &Lab, network: &str, arguments: &[&str]) -> Option<Router> {
         let scratch = Scratch::new();
-        let mut child = spawn(lab, network, arguments, &scratch);
+        let command = standalone(network, arguments, &scratch);
+        Router::wait_for(lab, command, scratch)
+    }
+
+    /// Starts it beside the kernel.
+    pub fn mirror(lab: &Lab, arguments: &[&str]) -> Option<Router> {
+        let scratch = Scratch::new();
+        let mut command = noref();
+        command.args(["--port", "e0", "e1", "--mirror", "--socket"]).arg(scratch.path().join("noref.sock")).args(arguments);
+        Router::wait_for(lab, command, scratch)
+    }
+
+    /// Starts it with a settings file, which stands in `directory`.
+    pub fn with_settings(lab: &Lab, directory: &Path) -> Option<Router> {
+        let mut command = noref();
+        command.args(["--json", "--config"]).arg(directory.join("noref.toml"));
+        Router::wait_for(lab, command, Scratch::new())
+    }
+
+    fn wait_for(lab: &Lab, command: Command, scratch: Scratch) -> Option<Router> {
+        let mut child = spawn(lab, command);
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut router = Router { child, said: String::new(), scratch };
         let mut line = String::new();
@@ -160,13 +193,26 @@ impl Router {
     /// Runs it to its end.
     pub fn command(lab: &Lab, network: &str, arguments: &[&str]) -> Output {
         let scratch = Scratch::new();
-        spawn(lab, network, arguments, &scratch).wait_with_output().unwrap()
+        spawn(lab, standalone(network, arguments, &scratch)).wait_with_output().unwrap()
+    }
+
+    /// Runs it beside the kernel, to its end.
+    pub fn run_mirror(lab: &Lab, arguments: &[&str]) -> Output {
+        let scratch = Scratch::new();
+        let mut command = noref();
+        command.args(["--port", "e0", "e1", "--mirror", "--socket"]).arg(scratch.path().join("noref.sock")).args(arguments);
+        spawn(lab, command).wait_with_output().unwrap()
+    }
+
+    /// Sends it a signal, by name.
+    pub fn signal(&self, name: &str) {
+        let told = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status().unwrap();
+        assert!(told.success());
     }
 
     /// Tells it to end, and waits for that.
     pub fn stop(self) -> Output {
-        let told = Command::new("sh").args(["-c", &format!("kill -TERM {}", self.child.id())]).status().unwrap();
-        assert!(told.success());
+        self.signal("TERM");
         self.wait()
     }
 
@@ -194,18 +240,23 @@ impl Drop for Router {
     }
 }
 
-/// Starts the program; should nobody end it, it ends itself.
-fn spawn(lab: &Lab, network: &str, arguments: &[&str], scratch: &Scratch) -> Child {
+/// `noref run`; should nobody end it, it ends itself.
+fn noref() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_noref"));
+    command.arg("run");
+    command
+}
+
+fn standalone(network: &str, arguments: &[&str], scratch: &Scratch) -> Command {
     let net = scratch.path().join("network.ip");
     fs::write(&net, network).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_noref"));
+    let mut command = noref();
+    command.args(["--port", "e0", "--port", "e1", "--net"]).arg(net).arg("--socket").arg(scratch.path().join("noref.sock")).args(arguments);
     command
-        .args(["run", "--port", "e0", "--port", "e1", "--net"])
-        .arg(net)
-        .arg("--socket")
-        .arg(scratch.path().join("noref.sock"))
-        .args(arguments);
-    if !arguments.contains(&"--seconds") {
+}
+
+fn spawn(lab: &Lab, mut command: Command) -> Child {
+    if !command.get_args().any(|argument| argument == "--seconds") {
         command.args(["--seconds", "60"]);
     }
     command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -2,6 +2,7 @@
 
 mod echo;
 mod lab;
+mod mirror;
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
@@ -31,21 +32,32 @@ ip -6 route add fc01::/32 via fd02::2 dev e1
 ";
 
 /// Beyond what fits into buffers on the way, not a multiple of anything.
-const TRANSFER: usize = 10_000_019;
+pub const TRANSFER: usize = 10_000_019;
 
 #[test]
 fn hosts_on_both_sides_reach_each_other_with_af_packet() {
-    hosts_reach_each_other("af-packet");
+    hosts_reach_each_other("af-packet", 1);
 }
 
 #[test]
 fn hosts_on_both_sides_reach_each_other_with_af_xdp() {
-    hosts_reach_each_other("af-xdp");
+    hosts_reach_each_other("af-xdp", 1);
 }
 
-fn hosts_reach_each_other(driver: &str) {
+#[test]
+fn two_workers_send_for_each_others_ports() {
+    hosts_reach_each_other("af-xdp", 2);
+}
+
+#[test]
+fn two_workers_share_a_packet_ports_frames() {
+    hosts_reach_each_other("af-packet", 2);
+}
+
+fn hosts_reach_each_other(driver: &str, workers: usize) {
     let Some(lab) = Lab::new() else { return };
-    let Some(router) = Router::start(&lab, NETWORK, &["--driver", driver, "--json"]) else { return };
+    let arguments = ["--driver", driver, "--json", "--workers", &workers.to_string()];
+    let Some(router) = Router::start(&lab, NETWORK, &arguments) else { return };
 
     for (what, to) in [
         ("the router", "10.1.0.1"),
@@ -78,7 +90,7 @@ fn hosts_reach_each_other(driver: &str) {
 }
 
 /// Sends bytes from the left host to the right one, looks whether they are the same there, and says how long it took.
-fn transfer(lab: &Lab, to: IpAddr) -> Duration {
+pub fn transfer(lab: &Lab, to: IpAddr) -> Duration {
     let bytes: Vec<u8> = (0..TRANSFER).map(|n| (n % 251) as u8).collect();
     let listener = lab.right.inside(|| TcpListener::bind((to, 0)).unwrap());
     let address = listener.local_addr().unwrap();

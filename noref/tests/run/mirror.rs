@@ -1,0 +1,186 @@
+//! `noref run --mirror`: beside a kernel that is configured as operators do.
+
+use std::fs;
+use std::net::IpAddr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use testkit::namespace::Namespace;
+use testkit::replay::Scratch;
+
+use crate::echo::ping;
+use crate::lab::{Lab, Router};
+use crate::transfer;
+
+/// What the kernel is between the hosts.
+const KERNEL: &str = "\
+addr add 10.1.0.1/24 dev e0
+addr add 10.2.0.1/24 dev e1
+addr add 10.3.0.1/24 dev e2
+-6 addr add fd01::1/64 dev e0 nodad
+-6 addr add fd02::1/64 dev e1 nodad
+-6 addr add fd03::1/64 dev e2 nodad
+-6 route add fc00::d4 encap seg6local action End.DX4 nh4 10.2.0.2 count dev e1
+-6 route add fc00::e encap seg6local action End count dev e1
+-6 route add fc01::/32 via fd02::2 dev e1
+";
+
+fn answers(host: &Namespace, to: &str, requests: u16) -> u16 {
+    let to: IpAddr = to.parse().unwrap();
+    host.inside(|| (0..requests).filter(|&number| ping(to, number)).count() as u16)
+}
+
+/// What it printed, after it ended as it was told.
+fn report(router: Router) -> (Value, String) {
+    let output = router.stop();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (serde_json::from_slice(&output.stdout).expect("a JSON document"), said)
+}
+
+fn number(report: &Value, at: &str) -> u64 {
+    report.pointer(at).and_then(Value::as_u64).unwrap_or_else(|| panic!("{at} in {report}"))
+}
+
+#[test]
+fn beside_the_kernel_packets_pass_by_noref_and_the_host_answers_for_itself() {
+    let Some(lab) = Lab::with_kernel(KERNEL) else { return };
+    let Some(router) = Router::mirror(&lab, &["--json"]) else { return };
+    for to in ["10.1.0.1", "10.2.0.1", "fd01::1", "fd02::1", "10.2.0.2", "fd02::2", "10.9.0.9", "fd09::9"] {
+        assert_eq!(answers(&lab.left, to, 5), 5, "echo requests to {to} that were answered");
+    }
+    for to in ["10.2.0.2", "fd02::2", "10.9.0.9"] {
+        transfer(&lab, to.parse().unwrap());
+    }
+    let (report, _) = report(router);
+    let segments = 3 * crate::TRANSFER as u64 / 1500;
+    assert!(number(&report, "/ports/0/received/packets") > segments && number(&report, "/ports/1/sent/packets") > segments, "{report}");
+    assert_eq!(
+        (number(&report, "/kernel"), number(&report, "/ports/0/delivered")),
+        (0, 0),
+        "packets for the host stay in the kernel: {report}"
+    );
+    assert!(number(&report, "/sids/0/packets") >= 5 && number(&report, "/sids/1/packets") >= 5, "{report}");
+}
+
+#[test]
+fn what_leads_to_an_interface_that_is_no_port_goes_up_to_the_kernel() {
+    let Some(lab) = Lab::with_kernel(KERNEL) else { return };
+    let Some(router) = Router::mirror(&lab, &["--json"]) else { return };
+    assert_eq!((answers(&lab.left, "10.3.0.2", 5), answers(&lab.left, "fd03::2", 5)), (5, 5));
+    let (report, _) = report(router);
+    assert_eq!(number(&report, "/kernel"), 10, "{report}");
+    assert_eq!(report.pointer("/drops").and_then(Value::as_array).map(Vec::len), Some(0), "{report}");
+}
+
+#[test]
+fn a_packet_waits_until_the_kernel_has_found_its_neighbour() {
+    let Some(lab) = Lab::with_kernel(KERNEL) else { return };
+    let Some(router) = Router::mirror(&lab, &["--json"]) else { return };
+    lab.router.ip("neigh flush dev e1").unwrap();
+    lab.router.ip("-6 neigh flush dev e1").unwrap();
+    assert_eq!((answers(&lab.left, "10.2.0.2", 1), answers(&lab.left, "fd02::2", 1)), (1, 1));
+    // Nobody is there: the kernel asks in vain, and the source is told.
+    assert_eq!(answers(&lab.left, "10.2.0.77", 1), 0);
+    let (report, _) = report(router);
+    let failed =
+        report.pointer("/drops").and_then(Value::as_array).and_then(|drops| drops.iter().find(|drop| drop["reason"] == "neighbour_failed"));
+    assert_eq!(failed.and_then(|drop| drop["packets"].as_u64()), Some(1), "{report}");
+}
+
+#[test]
+fn the_kernel_goes_on_within_100_ms_when_noref_is_killed_and_noref_takes_over_again() {
+    let Some(lab) = Lab::with_kernel(KERNEL) else { return };
+    let Some(router) = Router::mirror(&lab, &[]) else { return };
+    assert_eq!(answers(&lab.left, "10.2.0.2", 3), 3);
+    router.signal("KILL");
+    thread::sleep(Duration::from_millis(100));
+    assert_eq!((answers(&lab.left, "10.2.0.2", 3), answers(&lab.left, "fd09::9", 3)), (3, 3), "by the kernel alone");
+    drop(router);
+    let Some(router) = Router::mirror(&lab, &["--json"]) else { return };
+    assert_eq!(answers(&lab.left, "10.2.0.2", 3), 3);
+    assert!(number(&report(router).0, "/ports/0/received/packets") >= 3);
+}
+
+#[test]
+fn an_interface_that_goes_and_comes_back_is_a_port_again() {
+    let Some(lab) = Lab::with_kernel(KERNEL) else { return };
+    let Some(router) = Router::mirror(&lab, &["--json"]) else { return };
+    assert_eq!(answers(&lab.left, "10.2.0.2", 3), 3);
+
+    lab.router.ip("link set e1 down").unwrap();
+    lab.router.ip("link set e1 name was1").unwrap();
+    lab.router.ip("link set was1 up").unwrap();
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(answers(&lab.left, "10.2.0.2", 3), 3, "down, up, and by another name");
+
+    lab.router.ip("link del was1").unwrap();
+    thread::sleep(Duration::from_millis(500));
+    lab.connect_right().unwrap();
+    lab.configure_kernel("addr add 10.2.0.1/24 dev e1\n-6 addr add fd02::1/64 dev e1 nodad\n-6 route add fc01::/32 via fd02::2 dev e1\n")
+        .unwrap();
+    thread::sleep(Duration::from_secs(1));
+    assert_eq!((answers(&lab.left, "10.2.0.2", 3), answers(&lab.left, "fd02::2", 3)), (3, 3));
+    let (report, said) = report(router);
+    for word in ["e1 is called was1 now", "its interface is gone", "e1: it is a port again"] {
+        assert!(said.contains(word), "{word} in {said}");
+    }
+    assert!(number(&report, "/ports/1/sent/packets") >= 12, "all of its time counts: {report}");
+}
+
+#[test]
+fn packets_of_a_vrf_go_up_in_their_vrf() {
+    let vrf = "link add blue type vrf table 100\nlink set blue up\nlink set e0 master blue\nlink set e2 master blue\n";
+    let addresses = "addr add 10.1.0.1/24 dev e0\naddr add 10.3.0.1/24 dev e2\n-6 addr add fd01::1/64 dev e0 nodad\n-6 addr add fd03::1/64 dev e2 nodad\n";
+    let Some(lab) = Lab::with_kernel(&format!("{vrf}{addresses}")) else { return };
+    let Some(router) = Router::mirror(&lab, &["--json"]) else { return };
+    assert_eq!((answers(&lab.left, "10.3.0.2", 3), answers(&lab.left, "fd03::2", 3)), (3, 3));
+    assert_eq!((answers(&lab.left, "10.1.0.1", 3), answers(&lab.left, "fd01::1", 3)), (3, 3));
+    assert_eq!(number(&report(router).0, "/kernel"), 6);
+}
+
+#[test]
+fn settings_are_read_again_on_sighup() {
+    let Some(lab) = Lab::with_kernel(KERNEL) else { return };
+    let directory = Scratch::new();
+    let file = directory.path().join("noref.toml");
+    let settings = |rest: &str| format!("mode = \"mirror\"\n{rest}\n[control]\nsocket = \"noref.sock\"\n[port.e0]\n");
+    fs::write(&file, settings("")).unwrap();
+    let Some(router) = Router::with_settings(&lab, directory.path()) else { return };
+    let again = |text: String| {
+        fs::write(&file, text).unwrap();
+        router.signal("HUP");
+        thread::sleep(Duration::from_millis(500));
+    };
+    again(settings("workers = 2") + "[port.e1]\n");
+    assert_eq!(answers(&lab.left, "10.2.0.2", 3), 3);
+    again(settings("workers = ") + "[port.e1]\n");
+    again(settings("") + "[port.e1]\ncopies = \"copy\"\n");
+    assert_eq!(answers(&lab.left, "10.2.0.2", 3), 3);
+    again(settings(""));
+    assert_eq!(answers(&lab.left, "10.2.0.2", 3), 3);
+    let (_, said) = report(router);
+    let mut rest = said.as_str();
+    for word in [
+        "workers changed, which takes a restart",
+        "e1: it is a port again",
+        "noref.toml:2:",
+        "e1: its settings changed",
+        "e1: it is in the settings no longer",
+    ] {
+        let at = rest.find(word).unwrap_or_else(|| panic!("{word} in {said}"));
+        rest = &rest[at..];
+    }
+}
+
+#[test]
+fn beside_the_kernel_a_packet_port_is_refused() {
+    let Some(lab) = Lab::with_kernel(KERNEL) else { return };
+    let begin = Instant::now();
+    let output = Router::run_mirror(&lab, &["--driver", "af-packet"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("each would leave twice"), "{said}");
+    assert!(begin.elapsed() < Duration::from_secs(5));
+}
