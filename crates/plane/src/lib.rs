@@ -4,6 +4,7 @@
 //! calls return a verdict, `host` performs it.
 #![forbid(unsafe_code)]
 
+mod arrivals;
 mod context;
 mod counters;
 mod decide;
@@ -30,8 +31,9 @@ mod trace;
 mod verdict;
 mod worker;
 
+pub use arrivals::BURST;
 pub use counters::{Counters, LinkCount, PacketCount, SidCount};
 pub use host::{Sent, Up};
 pub use tables::Tables;
 pub use trace::Step;
-pub use worker::{BURST, Worker};
+pub use worker::Worker;

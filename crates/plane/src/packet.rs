@@ -34,8 +34,6 @@ pub(crate) struct Packet {
     pub(crate) time: Time,
     /// Its number among all frames of the run.
     pub(crate) number: u64,
-    /// The port that received it, by its place among the ports; of no meaning for what the router makes.
-    pub(crate) port: usize,
     /// The interface it came in by.
     pub(crate) iif: IfIndex,
     /// The interface it is seen to be on: the VRF device of `iif`, or that of the VRF a SID moved it to.
@@ -49,10 +47,6 @@ pub(crate) struct Packet {
     pub(crate) lookups: u8,
     /// IPv4 options, when there are any.
     pub(crate) options: Option<Options>,
-    /// The next lookup may find the router itself.
-    pub(crate) may_be_local: bool,
-    /// The interface and the port (by its place) that it leaves by, once its Ethernet header is on.
-    pub(crate) out: Option<(IfIndex, u32)>,
     /// The router made it.
     pub(crate) own: bool,
     /// A local routing header was processed: no redirect for it.
@@ -65,7 +59,6 @@ impl Packet {
             buf,
             time,
             number,
-            port: 0,
             iif,
             dev: iif,
             addressed: Addressed::Host,
@@ -74,8 +67,6 @@ impl Packet {
             l2_len: 0,
             lookups: 0,
             options: None,
-            may_be_local: true,
-            out: None,
             own: false,
             source_routed: false,
         }
@@ -86,21 +77,9 @@ impl Packet {
         Packet { own: true, ..Packet::new(version, buf, time, number, near) }
     }
 
-    /// The packet comes in by `iif`.
-    pub(crate) fn enter(&mut self, iif: IfIndex) {
-        self.iif = iif;
-        self.dev = iif;
-    }
-
     /// The packet is on the VRF device `vrf` from here on.
     pub(crate) fn move_to(&mut self, vrf: &Link) {
         self.dev = vrf.index;
         self.in_vrf = true;
-    }
-
-    /// The packet, leaving an empty one.
-    pub(crate) fn take(&mut self) -> Packet {
-        let Packet { version, time, number, iif, .. } = *self;
-        std::mem::replace(self, Packet::new(version, Buf::default(), time, number, iif))
     }
 }

@@ -2,8 +2,9 @@
 
 use std::net::Ipv6Addr;
 
+use port::Buf;
 use route::{DropReason, IfIndex, PolicyId, SidId};
-use srv6::{Env, Inner, Next, Sid};
+use srv6::{Env, Inner, Next, Policy, Sid};
 use wire::ipv6;
 
 use crate::context::Context;
@@ -92,25 +93,42 @@ pub(crate) fn headend(
     dev: IfIndex,
     ledger: &mut Ledger,
 ) -> Result<(), DropReason> {
-    let policy = cx.tables.policies.get(cx.guard, id.0).ok_or(DropReason::NoTunnelSource)?;
-    let global = cx.env.tunsrc;
-    let source = match policy.tunsrc() {
-        Some(source) => source,
-        None if !global.is_unspecified() => global,
-        None => cx.links.source6(dev, policy.first_segment()).ok_or(DropReason::NoTunnelSource)?,
-    };
+    let policy = cx.tables.policies.borrow(cx.guard, id.0).ok_or(DropReason::NoTunnelSource)?;
+    let source = source(cx, policy, dev)?;
     let env = env(cx, packet, source);
-    if policy.overhead() > packet.buf.headroom() {
-        // A list of dozens of segments: the one case in which a packet moves to another buffer.
-        packet.buf.reserve_front(policy.overhead() + wire::eth::LEN);
-    }
     if let Some(mut options) = packet.options.take() {
         options4::seal(&mut packet.buf, &mut options);
     }
-    policy.apply(&mut packet.buf, inner, source, &env)?;
+    put_on(policy, source, &mut packet.buf, inner, &env)?;
     packet.l2_len = 0;
     packet.version = Version::V6;
-    ledger.step(packet, "seg6", || format!("{}: now {}", *policy, describe::ip6(&packet.buf)));
+    ledger.step(packet, "seg6", || format!("{policy}: now {}", describe::ip6(&packet.buf)));
     debug_assert!(ipv6::Header::read(&packet.buf).is_some());
     Ok(())
+}
+
+/// The source of a policy's outer headers: its own, else the router's, else an address of the route's device.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn source(cx: &Context<'_, '_>, policy: &Policy, dev: IfIndex) -> Result<Ipv6Addr, DropReason> {
+    let global = cx.env.tunsrc;
+    match policy.tunsrc() {
+        Some(source) => Ok(source),
+        None if !global.is_unspecified() => Ok(global),
+        None => cx.links.source6(dev, policy.first_segment()).ok_or(DropReason::NoTunnelSource),
+    }
+}
+
+/// Puts a policy's headers on a packet.
+///
+/// # Errors
+/// The reason why the packet ends here.
+#[inline]
+pub(crate) fn put_on(policy: &Policy, source: Ipv6Addr, buf: &mut Buf, inner: Inner, env: &Env<'_>) -> Result<(), DropReason> {
+    if policy.overhead() > buf.headroom() {
+        // A list of dozens of segments: the one case in which a packet moves to another buffer.
+        buf.reserve_front(policy.overhead() + wire::eth::LEN);
+    }
+    policy.apply(buf, inner, source, env)
 }

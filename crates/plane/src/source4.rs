@@ -7,11 +7,10 @@ use route::{DropReason, IfIndex, Kind, RouteRefs};
 use crate::context::Context;
 use crate::packet::Packet;
 
-/// True when no filter asks for more of `src` than not to be one of the router's own addresses, and it is not, for a packet that leaves by `out`.
-#[inline]
-pub(crate) fn is_plain(cx: &Context<'_, '_>, packet: &Packet, src: Ipv4Addr, out: IfIndex) -> bool {
-    let unfiltered = cx.links.get(packet.iif).is_some_and(|ingress| ingress.conf4.rp_filter.max(cx.settings.all4.rp_filter) == 0);
-    unfiltered && out != packet.iif && !cx.links.is_own4(src)
+/// True when no filter asks for more of the source of a packet that came in by `iif` and leaves by another interface than not to be one of the
+/// router's own addresses.
+pub(crate) fn is_unfiltered(cx: &Context<'_, '_>, iif: IfIndex) -> bool {
+    cx.links.get(iif).is_some_and(|ingress| ingress.conf4.rp_filter.max(cx.settings.all4.rp_filter) == 0)
 }
 
 /// Checks `src` of a packet that will leave by `out` (none: it is for the router). True when the source is a neighbour on the ingress link.

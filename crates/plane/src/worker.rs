@@ -15,23 +15,19 @@ use port::{Buf, Pool, Time};
 use rcu::Reader;
 use route::{IfIndex, RouteRefs};
 
+use crate::arrivals::Arrivals;
 use crate::context::Context;
-use crate::fast::{Fast, Ingress};
+use crate::fast::{Fast, Other};
 use crate::host::{Host, Sent, Up};
-use crate::packet::{Packet, Version};
 use crate::trace::{Ledger, Step};
-use crate::verdict::Verdict;
-use crate::{Counters, Tables, decide, ethernet};
-
-/// Packets of a burst at most.
-pub const BURST: usize = 256;
+use crate::{Counters, Tables};
 
 /// One core's share of the router. Nothing in it is shared with another.
 pub struct Worker {
     tables: Arc<Tables>,
     reader: Reader,
     refs: RouteRefs,
-    burst: Vec<Packet>,
+    arrivals: Arrivals,
     scratch: Scratch,
     host: Host,
     ledger: Ledger,
@@ -41,7 +37,7 @@ pub struct Worker {
 /// Working memory, kept from burst to burst so that none allocates.
 #[derive(Default)]
 struct Scratch {
-    verdicts: Vec<Verdict<'static>>,
+    others: Vec<Other<'static>>,
     fast: Fast,
 }
 
@@ -53,7 +49,7 @@ impl Worker {
             tables,
             reader,
             refs,
-            burst: Vec::with_capacity(BURST),
+            arrivals: Arrivals::new(),
             scratch: Scratch::default(),
             host: Host::new(),
             ledger: Ledger::default(),
@@ -80,19 +76,20 @@ impl Worker {
     }
 
     /// Takes a frame that came in by the port in place `port`. False when the burst is full: call [`Worker::run`].
+    #[inline]
     pub fn receive(&mut self, port: usize, buf: Buf, time: Time) -> bool {
-        self.burst.push(Packet { port, ..Packet::new(Version::V6, buf, time, self.frames, IfIndex(0)) });
-        self.frames += 1;
-        self.burst.len() < BURST
+        self.arrivals.push(port, buf, time)
     }
 
     /// Takes the frames received since the last call through all stages.
     pub fn run(&mut self) {
-        let Worker { tables, reader, refs, burst, scratch, host, ledger, .. } = self;
+        let Worker { tables, reader, refs, arrivals, scratch, host, ledger, frames } = self;
         reader.burst(|guard| {
             let cx = Context::new(tables, guard, *refs);
-            run(scratch, &cx, burst, host, ledger);
+            run(scratch, &cx, arrivals, *frames, host, ledger);
         });
+        *frames += arrivals.len() as u64;
+        arrivals.clear();
     }
 
     /// Fires the timers due by `now`: neighbours are asked again, fragments given up.
@@ -120,10 +117,11 @@ impl Worker {
     /// Hands over the frames to be sent, in order; their buffers go back to the pool.
     pub fn drain(&mut self, mut send: impl FnMut(&Sent)) {
         let Host { pool, out, .. } = &mut self.host;
-        for sent in out.drain(..) {
-            send(&sent);
-            pool.give(sent.buf);
+        for sent in &mut *out {
+            send(sent);
+            pool.give(std::mem::take(&mut sent.buf));
         }
+        out.clear();
     }
 
     /// Hands over the packets that are the kernel's, in order; their buffers go back to the pool. There are some beside a kernel only.
@@ -142,7 +140,7 @@ impl Worker {
 
     /// Frames received so far.
     pub fn frames(&self) -> u64 {
-        self.frames
+        self.frames + self.arrivals.len() as u64
     }
 
     /// Packets that wait for a neighbour.
@@ -161,46 +159,27 @@ impl Worker {
     }
 }
 
-/// Takes a burst of frames through the router, in the memory of `scratch`.
-fn run<'g>(scratch: &mut Scratch, cx: &Context<'_, 'g>, burst: &mut Vec<Packet>, host: &mut Host, ledger: &mut Ledger) {
-    let mut verdicts: Vec<Verdict<'g>> = recycle(std::mem::take(&mut scratch.verdicts));
-    // A plain packet has no use for a verdict: its first word is all that is written of it.
-    verdicts.resize_with(burst.len(), || Verdict::Arp);
-    let mut ingress = Ingress::new(cx, 0, ledger);
-    for (place, packet) in (0..).zip(burst.iter_mut()) {
-        if packet.port != ingress.port {
-            std::mem::replace(&mut ingress, Ingress::new(cx, packet.port, ledger)).leave(ledger);
-        }
-        packet.enter(ingress.index);
-        ingress.received.add(packet.buf.len());
-        if !scratch.fast.enter(&ingress, place, packet) {
-            verdicts[place as usize] = general(cx, packet, ledger);
-        }
-    }
-    ingress.leave(ledger);
-    scratch.fast.run(cx, burst, &mut verdicts, ledger);
-    for (packet, verdict) in burst.iter_mut().zip(&mut verdicts) {
-        match packet.out {
-            Some((dev, port)) => host.put_out(packet, dev, port, ledger),
-            None => host.perform(cx, packet.take(), std::mem::replace(verdict, Verdict::Arp), ledger),
+/// Takes a burst of frames through the router, in the memory of `scratch`; `first` is the number of the first of them.
+fn run<'g>(scratch: &mut Scratch, cx: &Context<'_, 'g>, arrivals: &mut Arrivals, first: u64, host: &mut Host, ledger: &mut Ledger) {
+    let mut others: Vec<Other<'g>> = recycle(std::mem::take(&mut scratch.others));
+    scratch.fast.run(cx, arrivals, first, &mut others, ledger);
+    let mut in_turn = others.drain(..);
+    let (frames, runs) = arrivals.parts();
+    for (places, _, time) in runs.iter() {
+        for place in places {
+            if let (Some(port), Some(buf)) = (scratch.fast.out(place), frames.get_mut(place)) {
+                host.out.push(Sent { port, time, frame: first + place as u64, buf: std::mem::take(buf) });
+            } else if let Some(Other { packet, verdict, .. }) = in_turn.next() {
+                host.perform(cx, packet, verdict, ledger);
+            }
         }
     }
-    burst.clear();
-    scratch.verdicts = recycle(verdicts);
-}
-
-/// Follows a packet that is not plain to its verdict.
-#[cold]
-fn general<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, ledger: &mut Ledger) -> Verdict<'g> {
-    if ledger.is_tracing() {
-        ledger.step(packet, "in", || ethernet::describe(&packet.buf, cx.links.get(packet.iif)));
-    }
-    let verdict = ethernet::input(cx, packet, ledger);
-    decide::settle(cx, packet, verdict, ledger)
+    drop(in_turn);
+    scratch.others = recycle(others);
 }
 
 /// An emptied vector for values of another lifetime, in the memory of the old one.
-fn recycle<T, U>(mut values: Vec<T>) -> Vec<U> {
+pub(crate) fn recycle<T, U>(mut values: Vec<T>) -> Vec<U> {
     values.clear();
     values.into_iter().filter_map(|_| None).collect()
 }

@@ -1,14 +1,32 @@
 //! A packet's bytes with room in front, so that headers can be taken off and put on without moving the rest.
 //!
-//! Invariant, which reading the bytes rests on: `head + len` is at most `memory.len()`. The three fields are private, and whoever writes one keeps it.
+//! A [`Buf`] is moved wherever its packet goes, so it is two words: where its memory begins, and how much of it is what. The only unsafe code on packets'
+//! bytes is here.
+//!
+//! # Invariants
+//!
+//! 1. `memory` is the start of an allocation of `units * UNIT` bytes, aligned to [`UNIT`], all of them initialised, that this value alone owns; without
+//!    units there is none, and `memory` dangles.
+//! 2. `head + len` is at most `units * UNIT`.
+//!
+//! The fields are private, and whoever writes one keeps them.
 
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::slice;
 
 /// Bytes kept free in front of a received packet: enough for an outer Ethernet and IPv6 header and a segment list of a dozen SIDs.
 pub const HEADROOM: usize = 320;
 
+/// Memory comes in cache lines.
+const UNIT: usize = 64;
+
 /// Bytes of a buffer out of a [`Pool`]: an odd number of cache lines, so that the headers of a batch spread over the cache's sets.
-const STANDARD: usize = 35 * 64;
+const STANDARD: usize = 35 * UNIT;
+
+/// The most that a buffer has: what 16 bits of units can say.
+const MAX: usize = u16::MAX as usize * UNIT;
 
 /// One packet. Dereferences to its bytes.
 ///
@@ -16,22 +34,29 @@ const STANDARD: usize = 35 * 64;
 /// | headroom | bytes | tailroom |
 /// 0          head    head + len  capacity
 /// ```
-#[derive(Clone, Default)]
 pub struct Buf {
-    memory: Box<[u8]>,
-    // 32 bits each: three words are moved where a packet moves, not four.
-    head: u32,
+    memory: NonNull<u8>,
     len: u32,
+    head: u16,
+    units: u16,
 }
+
+// SAFETY: it owns its memory alone (invariant 1), and gives references to it only as a slice would.
+unsafe impl Send for Buf {}
+// SAFETY: as above.
+unsafe impl Sync for Buf {}
 
 impl Buf {
     /// An empty buffer that can take `room` bytes behind `headroom` free ones.
     ///
     /// # Panics
-    /// When they are 4 GiB or more.
+    /// When they are 4 MiB or more, or the headroom 64 KiB.
     pub fn with_room(headroom: usize, room: usize) -> Buf {
-        let memory = zeroed(headroom + room);
-        Buf { memory, head: headroom as u32, len: 0 }
+        let head = u16::try_from(headroom).expect("a headroom below 64 KiB");
+        let bytes = headroom + room;
+        assert!(bytes <= MAX, "a buffer of {bytes} bytes");
+        let units = bytes.div_ceil(UNIT) as u16;
+        Buf { memory: allocate(units), len: 0, head, units }
     }
 
     /// A buffer that holds a copy of `bytes`, with the usual headroom.
@@ -44,13 +69,13 @@ impl Buf {
     /// Bytes free in front.
     #[inline]
     pub fn headroom(&self) -> usize {
-        self.head as usize
+        usize::from(self.head)
     }
 
     /// Bytes free behind.
     #[inline]
     pub fn tailroom(&self) -> usize {
-        self.memory.len() - self.end()
+        self.capacity() - self.end()
     }
 
     /// Puts `n` bytes of unspecified content in front, for the caller to fill: after [`Buf::trim_front`] they are the bytes trimmed. False, and
@@ -58,10 +83,10 @@ impl Buf {
     #[inline]
     #[must_use]
     pub fn prepend(&mut self, n: usize) -> bool {
-        if n > self.head as usize {
+        if n > self.headroom() {
             return false;
         }
-        self.head -= n as u32;
+        self.head -= n as u16;
         self.len += n as u32;
         true
     }
@@ -69,56 +94,71 @@ impl Buf {
     /// Moves the packet to a bigger buffer that has `n` bytes of headroom. What stood in the headroom is kept. Not for the packet path.
     ///
     /// # Panics
-    /// When the buffer would have 4 GiB or more.
+    /// When the buffer would have 4 MiB or more, or a headroom of 64 KiB.
     pub fn reserve_front(&mut self, n: usize) {
         let more = n.saturating_sub(self.headroom());
-        let mut memory = zeroed(self.memory.len() + more);
-        memory[more..].copy_from_slice(&self.memory);
-        self.memory = memory;
-        self.head += more as u32;
+        let head = self.headroom();
+        let mut moved = Buf::with_room(head + more, self.capacity() - head);
+        // What stood in front of the packet goes with it.
+        moved.trim_to(more, head + self.len());
+        moved.copy_from_slice(&self.whole()[..head + self.len()]);
+        moved.trim_front(head);
+        *self = moved;
     }
 
     /// Takes `n` bytes off the front (all of them when there are fewer).
     #[inline]
     pub fn trim_front(&mut self, n: usize) {
-        let n = n.min(self.len as usize) as u32;
-        self.head += n;
-        self.len -= n;
+        let n = n.min(self.len());
+        let head = self.headroom() + n;
+        if head > usize::from(u16::MAX) {
+            return self.move_to_front(n);
+        }
+        self.head = head as u16;
+        self.len -= n as u32;
+    }
+
+    /// As [`Buf::trim_front`] where so much room in front cannot be said.
+    #[cold]
+    fn move_to_front(&mut self, n: usize) {
+        self.copy_within(n.., 0);
+        self.len -= n as u32;
     }
 
     /// Keeps the first `len` bytes (all of them when there are fewer).
     #[inline]
     pub fn truncate(&mut self, len: usize) {
-        self.len = len.min(self.len as usize) as u32;
+        self.len = len.min(self.len()) as u32;
     }
 
     /// Puts a copy of `bytes` behind. When they do not fit the buffer moves to a bigger one: not for the packet path.
     ///
     /// # Panics
-    /// When the buffer would have 4 GiB or more.
+    /// When the buffer would have 4 MiB or more.
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) {
         if bytes.len() > self.tailroom() {
             self.grow(bytes.len());
         }
         let end = self.end();
-        self.memory[end..end + bytes.len()].copy_from_slice(bytes);
+        self.whole_mut()[end..end + bytes.len()].copy_from_slice(bytes);
         self.len += bytes.len() as u32;
     }
 
     /// Moves the packet to a buffer with `room` bytes behind it.
     #[cold]
     fn grow(&mut self, room: usize) {
+        let mut moved = Buf::with_room(self.headroom(), self.len() + room);
         let end = self.end();
-        let mut memory = zeroed(end + room);
-        memory[..end].copy_from_slice(&self.memory[..end]);
-        self.memory = memory;
+        moved.whole_mut()[..end].copy_from_slice(&self.whole()[..end]);
+        moved.len = self.len;
+        *self = moved;
     }
 
     /// Removes the `n` bytes at `at` by moving what stands before them up. False, and nothing changed, when they are not all there.
     #[must_use]
     pub fn remove(&mut self, at: usize, n: usize) -> bool {
-        if at + n > self.len as usize {
+        if at + n > self.len() {
             return false;
         }
         self.copy_within(..at, n);
@@ -130,31 +170,110 @@ impl Buf {
     /// changed, when the headroom is too small or `at` lies outside.
     #[must_use]
     pub fn insert(&mut self, at: usize, n: usize) -> bool {
-        if at > self.len as usize || !self.prepend(n) {
+        if at > self.len() || !self.prepend(n) {
             return false;
         }
         self.copy_within(n..n + at, 0);
         true
     }
 
+    /// Has the processor fetch the first bytes of the packet, so that reading them a little later does not wait.
+    #[inline]
+    pub fn prefetch(&self) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: a prefetch reads nothing and faults nowhere; SSE is part of the architecture.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.memory.as_ptr().wrapping_add(self.headroom()).cast::<i8>()) }
+        }
+    }
+
+    #[expect(clippy::len_without_is_empty, reason = "that of the slice")]
+    /// Bytes of the packet.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Bytes of the memory.
+    #[inline]
+    fn capacity(&self) -> usize {
+        usize::from(self.units) * UNIT
+    }
+
     /// Where the packet ends in the memory.
     #[inline]
     fn end(&self) -> usize {
-        self.head as usize + self.len as usize
+        self.headroom() + self.len()
+    }
+
+    /// The packet is to be the `len` bytes at `head`.
+    fn trim_to(&mut self, head: usize, len: usize) {
+        assert!(head <= usize::from(u16::MAX) && head + len <= self.capacity(), "a packet within its memory");
+        self.head = head as u16;
+        self.len = len as u32;
+    }
+
+    /// The memory, with what is free in it.
+    #[inline]
+    fn whole(&self) -> &[u8] {
+        // SAFETY: invariant 1.
+        unsafe { slice::from_raw_parts(self.memory.as_ptr(), self.capacity()) }
+    }
+
+    #[inline]
+    fn whole_mut(&mut self) -> &mut [u8] {
+        // SAFETY: invariant 1.
+        unsafe { slice::from_raw_parts_mut(self.memory.as_ptr(), self.capacity()) }
     }
 
     /// Empties the buffer and restores its headroom, for the next packet.
     #[inline]
     fn reset(&mut self) {
-        self.head = HEADROOM.min(self.memory.len()) as u32;
+        self.head = HEADROOM.min(self.capacity()) as u16;
         self.len = 0;
     }
 }
 
-/// Memory of a size that `head` and `len` can say.
-fn zeroed(bytes: usize) -> Box<[u8]> {
-    assert!(u32::try_from(bytes).is_ok(), "a buffer of {bytes} bytes");
-    vec![0; bytes].into_boxed_slice()
+/// Zeroed memory of so many units; none for none.
+fn allocate(units: u16) -> NonNull<u8> {
+    if units == 0 {
+        return NonNull::dangling();
+    }
+    let layout = layout(units);
+    // SAFETY: the layout is not of size zero.
+    let memory = unsafe { alloc_zeroed(layout) };
+    NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+fn layout(units: u16) -> Layout {
+    Layout::from_size_align(usize::from(units) * UNIT, UNIT).unwrap_or_else(|_| unreachable!("4 MiB at most"))
+}
+
+impl Drop for Buf {
+    #[inline]
+    fn drop(&mut self) {
+        if self.units != 0 {
+            // SAFETY: invariant 1: it was allocated with this layout.
+            unsafe { dealloc(self.memory.as_ptr(), layout(self.units)) }
+        }
+    }
+}
+
+impl Default for Buf {
+    /// Without memory.
+    #[inline]
+    fn default() -> Buf {
+        Buf { memory: NonNull::dangling(), len: 0, head: 0, units: 0 }
+    }
+}
+
+impl Clone for Buf {
+    fn clone(&self) -> Buf {
+        let mut copy = Buf { memory: allocate(self.units), ..*self };
+        copy.whole_mut().copy_from_slice(self.whole());
+        copy
+    }
 }
 
 impl Deref for Buf {
@@ -162,19 +281,18 @@ impl Deref for Buf {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        debug_assert!(self.end() <= self.memory.len(), "a packet within its memory");
-        // SAFETY: the invariant in this module's head.
-        unsafe { self.memory.get_unchecked(self.head as usize..self.end()) }
+        debug_assert!(self.end() <= self.capacity(), "a packet within its memory");
+        // SAFETY: the invariants.
+        unsafe { slice::from_raw_parts(self.memory.as_ptr().add(self.headroom()), self.len()) }
     }
 }
 
 impl DerefMut for Buf {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        debug_assert!(self.end() <= self.memory.len(), "a packet within its memory");
-        let bytes = self.head as usize..self.end();
-        // SAFETY: the invariant in this module's head.
-        unsafe { self.memory.get_unchecked_mut(bytes) }
+        debug_assert!(self.end() <= self.capacity(), "a packet within its memory");
+        // SAFETY: the invariants.
+        unsafe { slice::from_raw_parts_mut(self.memory.as_ptr().add(self.headroom()), self.len()) }
     }
 }
 
@@ -208,7 +326,7 @@ impl Pool {
     /// Takes a buffer back. One of another size is let go, so that a jumbo frame does not stay in memory for ever.
     #[inline]
     pub fn give(&mut self, mut buf: Buf) {
-        if buf.memory.len() == STANDARD {
+        if buf.capacity() == STANDARD {
             buf.reset();
             self.free.push(buf);
         }

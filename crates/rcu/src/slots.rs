@@ -112,6 +112,19 @@ impl<T: Send + Sync + 'static> Slots<T> {
         Some(unsafe { Ref::borrowed(value) })
     }
 
+    /// As [`Slots::get`], as a plain reference, which cannot be held.
+    ///
+    /// # Panics
+    /// If the guard belongs to a reader of another domain.
+    #[inline]
+    #[track_caller]
+    pub fn borrow<'g>(&self, guard: &Guard<'g>, id: u32) -> Option<&'g T> {
+        self.domain.check(guard);
+        let value = self.cell(id)?.load()?;
+        // SAFETY: what the cell held when the burst loaded it lives until the burst ends.
+        Some(unsafe { value.as_ref() })
+    }
+
     /// The value of `id`, counted. For the control plane: it takes the writers' lock.
     #[must_use]
     pub fn snapshot(&self, id: u32) -> Option<Arc<T>> {

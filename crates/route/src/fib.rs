@@ -63,6 +63,17 @@ pub enum Action {
     Vrf,
 }
 
+/// The tables that a packet's lookup asks, where only its destination matters beyond them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// Those of the rules, for a packet in no VRF.
+    Main,
+    /// Those of the rules, for a packet in the VRF of this table.
+    Vrf(TableId),
+    /// This table alone.
+    Table(TableId),
+}
+
 /// A policy rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rule<A: Address> {
@@ -237,27 +248,39 @@ impl<A: Address> Fib<A> {
 
 /// Lookups of a batch in the common case: every rule is for every packet and names a table.
 impl<A: Address> Fib<A> {
-    /// True when the rules ask the same tables for every packet outside of VRFs, as the default ones do, so that a batch can be looked up by
+    /// True when the rules ask the same tables for every packet of a [`Scope`], as the default ones do, so that a batch can be looked up by
     /// destination alone.
     pub fn is_plain(&self, guard: &Guard<'_>) -> bool {
         let policy = self.policy.load(guard);
         policy.rules.iter().all(|(rule, _)| rule.from.is_none() && rule.to.is_none() && rule.iif.is_none())
     }
 
-    /// Looks up destinations that are not link-scoped, of packets in no VRF, while [`Fib::is_plain`] holds: all of them in the first table, then
-    /// those without a route in the next, so that their cache misses overlap. Leaves the number of each one's route in `routes`, 0 for none, to be
-    /// asked of [`Fib::route`]. Misses are counted, if references are, of those only that have a route in the end: [`Fib::lookup`] is asked for the
-    /// others and counts theirs.
-    pub fn lookup_batch(&self, guard: &Guard<'_>, keys: &[A::Key], refs: RouteRefs, routes: &mut Vec<u32>) {
+    /// Looks up destinations that are not link-scoped, while [`Fib::is_plain`] holds: all of them in the first table, then those without a route in the
+    /// next, so that their cache misses overlap. Leaves the number of each one's route in `routes`, 0 for none, to be asked of [`Fib::route`]. Misses are
+    /// counted, if references are, of those only that have a route in the end: [`Fib::lookup`] is asked for the others and counts theirs.
+    pub fn lookup_batch(&self, guard: &Guard<'_>, scope: Scope, keys: &[A::Key], refs: RouteRefs, routes: &mut Vec<u32>) {
         routes.clear();
         routes.resize(keys.len(), 0);
+        let policy = self.policy.load(guard);
         let (mut asked, mut missed, mut left) = (0, 0, keys.len());
-        for table in self.policy.load(guard).rules.iter().filter_map(|(_, table)| table.as_ref()) {
+        let mut ask = |table: &Table<A>| {
             left = table.lpm.lookup_batch(guard, keys, routes);
             asked += 1;
             missed += left;
-            if left == 0 {
-                break;
+            left == 0
+        };
+        match scope {
+            Scope::Table(id) => {
+                policy.table(id).map(&mut ask);
+            }
+            Scope::Main => {
+                policy.rules.iter().filter_map(|(_, table)| table.as_deref()).any(&mut ask);
+            }
+            Scope::Vrf(id) => {
+                let vrf = policy.table(id);
+                let tables =
+                    policy.rules.iter().filter_map(|(rule, table)| if rule.action == Action::Vrf { vrf } else { table.as_deref() });
+                tables.into_iter().any(&mut ask);
             }
         }
         if refs == RouteRefs::Counted {

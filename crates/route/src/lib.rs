@@ -27,7 +27,7 @@ pub use addresses::AddrSpec;
 pub use drop_reason::DropReason;
 pub use dst::{Dst, DstRef, Encap, Kind, Nexthop};
 pub use error::ConfigError;
-pub use fib::{Action, Answer, Fib, Flow, RouteRefs, Rule, Table};
+pub use fib::{Action, Answer, Fib, Flow, RouteRefs, Rule, Scope, Table};
 pub use ids::{IfIndex, PolicyId, SidId, TableId};
 pub use interfaces::LinkChange;
 pub use link::{Address4, Address6, Conf4, Conf6, Link, LinkKind, Links};

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use route::{
     Action, AddrSpec, Address, ConfigError, Editor, Encap, Flow, HopSpec, IfIndex, Kind, LinkChange, Prefix, Put, RouteRefs, RouteSpec,
-    Rule, TableId,
+    Rule, Scope, TableId,
 };
 
 struct Lab {
@@ -138,7 +138,7 @@ fn a_batch_is_answered_as_each_packet_alone() {
             let mut routes = Vec::new();
             let keys: Vec<_> = flows.iter().map(|flow| flow.dst.key()).collect();
             assert!(network.v4.is_plain(guard));
-            network.v4.lookup_batch(guard, &keys, refs, &mut routes);
+            network.v4.lookup_batch(guard, Scope::Main, &keys, refs, &mut routes);
             for (flow, &number) in flows.iter().zip(&routes) {
                 let alone = network.v4.lookup(guard, flow, refs);
                 match network.v4.route(guard, number, refs) {

@@ -131,9 +131,15 @@ fn to_next_segment_at_once(packet: &mut [u8], env: &Env<'_>) -> Option<()> {
 /// No such SRH, a malformed one, or one whose HMAC does not satisfy.
 #[inline(always)]
 pub(crate) fn to_next_segment(packet: &mut [u8], env: &Env<'_>) -> Result<(), DropReason> {
-    if to_next_segment_at_once(packet, env).is_some() {
-        return Ok(());
+    match to_next_segment_at_once(packet, env) {
+        Some(()) => Ok(()),
+        None => to_next_segment_wherever(packet, env),
     }
+}
+
+/// As [`to_next_segment`], wherever the SRH stands and whatever is in it.
+#[inline(never)]
+fn to_next_segment_wherever(packet: &mut [u8], env: &Env<'_>) -> Result<(), DropReason> {
     active(packet, env)?.advance(packet)
 }
 

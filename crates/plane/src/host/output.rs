@@ -84,15 +84,6 @@ impl Host {
         }
     }
 
-    /// Sends a packet whose Ethernet header is on.
-    #[inline]
-    pub(crate) fn put_out(&mut self, packet: &mut Packet, dev: IfIndex, port: u32, ledger: &mut Ledger) {
-        ledger.counters.forwarded += 1;
-        ledger.counters.link_mut(dev).sent.add(packet.buf.len());
-        let buf = std::mem::take(&mut packet.buf);
-        self.out.push(Sent { port: port as usize, time: packet.time, frame: packet.number, buf });
-    }
-
     /// Puts the Ethernet header on and sends.
     pub(super) fn emit(&mut self, cx: &Context<'_, '_>, mut packet: Packet, dev: IfIndex, mac: Mac, ledger: &mut Ledger) {
         let Some(link) = cx.links.get(dev).filter(|link| link.up) else { return self.drop(packet, DropReason::LinkDown, ledger) };

@@ -1,0 +1,95 @@
+//! The plainest packets, from the frame to the way out.
+//!
+//! ```text
+//! enter: which frames are plain ──► lanes: look up together ──► step: do what the route does ──► out
+//!                                     ▲                           │ ask again
+//!                                     └───────────────────────────┘
+//! ```
+//! Most packets need nothing but an address to be routed, and find a neighbour whose address is known. They take this short way, all of a burst together;
+//! whatever is out of the ordinary is left, untouched or at a point between two lookups, to the general way (`ethernet`, `decide`, `host`), which gives
+//! the same answers. Traced packets take the general way, which writes everything down.
+
+mod enter;
+mod lanes;
+mod state;
+mod step;
+mod ways;
+
+use route::IfIndex;
+
+use crate::arrivals::{Arrivals, BURST};
+use crate::context::Context;
+use crate::packet::Packet;
+use crate::trace::Ledger;
+use crate::verdict::Verdict;
+use lanes::Lanes;
+use state::State;
+use step::{Here, Pass};
+use ways::Ways;
+
+/// A packet on the general way, which is to be performed in its place among the others.
+pub(crate) struct Other<'g> {
+    pub(crate) place: usize,
+    pub(crate) packet: Packet,
+    pub(crate) verdict: Verdict<'g>,
+}
+
+/// Working memory of the short way, kept from burst to burst.
+pub(crate) struct Fast {
+    now: Lanes,
+    next: Lanes,
+    /// The numbers of the routes found.
+    routes: Vec<u32>,
+    ways: Ways<'static>,
+    states: [State; BURST],
+    /// For each place, one more than the port that its packet leaves by, once it is ready to.
+    out: [u32; BURST],
+}
+
+impl Default for Fast {
+    fn default() -> Fast {
+        Fast {
+            now: Lanes::default(),
+            next: Lanes::default(),
+            routes: Vec::new(),
+            ways: Ways::default(),
+            states: [const { State::new(IfIndex(0), IfIndex(0)) }; BURST],
+            out: [0; BURST],
+        }
+    }
+}
+
+impl Fast {
+    /// Takes the frames of a burst as far as the short way goes. Those that are not ready to leave then are in `others`, in the order of their places.
+    pub(crate) fn run<'g>(
+        &mut self,
+        cx: &Context<'_, 'g>,
+        arrivals: &mut Arrivals,
+        first: u64,
+        others: &mut Vec<Other<'g>>,
+        ledger: &mut Ledger,
+    ) {
+        let Fast { now, next, routes, ways, states, out } = self;
+        let (frames, runs) = arrivals.parts();
+        out[..frames.len()].fill(0);
+        next.clear(cx.refs);
+        let ways_met = Ways::reuse(std::mem::take(ways));
+        let mut pass = Pass { cx, frames, runs, first, next, ways: ways_met, states, out, others, here: Here::nowhere(cx), ledger };
+        pass.enter();
+        while !pass.next.is_empty() {
+            std::mem::swap(now, pass.next);
+            pass.next.clear(cx.refs);
+            now.v6.answer(&cx.tables.network.v6, cx, routes, |scope, place, key, route| pass.step6(scope, place, key, route));
+            now.v4.answer(&cx.tables.network.v4, cx, routes, |_, place, key, route| pass.step4(place, key, route));
+        }
+        pass.ways.count(pass.ledger);
+        *ways = Ways::reuse(pass.ways);
+        others.sort_unstable_by_key(|other| other.place);
+    }
+
+    /// The port that the packet in a place leaves by, if it is ready to.
+    #[inline]
+    pub(crate) fn out(&self, place: usize) -> Option<usize> {
+        self.out.get(place).and_then(|out| out.checked_sub(1)).map(|port| port as usize)
+    }
+}

@@ -1,0 +1,242 @@
+//! What the routes met in a burst do with a plain packet, worked out once for all packets that take them.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use port::Buf;
+use route::{Address, Dst, Encap, Fib, IfIndex, Kind, LinkKind, NeighbourState, Nexthop, RouteRefs, SidId};
+use srv6::{Policy, Sid};
+use wire::{EtherType, eth, ipv4, ipv6};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::context::Context;
+use crate::counters::PacketCount;
+use crate::seg6;
+use crate::trace::Ledger;
+
+/// How a packet leaves.
+#[derive(Clone, Copy)]
+pub(super) struct Exit {
+    dev: IfIndex,
+    /// The port, by its place.
+    pub(super) port: u32,
+    /// The biggest packet, bytes.
+    mtu: u32,
+    /// What stands in front of it on the wire.
+    header: eth::Header,
+}
+
+/// The way to the neighbour on a link that a packet asked for last.
+#[derive(Clone, Copy)]
+pub(super) struct Near(Option<(IpAddr, Exit)>);
+
+/// What a route does.
+#[derive(Clone, Copy)]
+pub(super) enum Does<'g> {
+    /// What takes the general way.
+    Else,
+    /// It leads to one neighbour.
+    Leave(Exit),
+    /// It leads to the neighbours on a link.
+    OnLink(Near),
+    /// It leads to a SID.
+    Process(SidId, &'g Sid),
+    /// It leads into a policy, whose outer headers have this source.
+    Encap(&'g Policy, Ipv6Addr),
+}
+
+impl Does<'_> {
+    /// The way out that the route of this number is for a packet that asked for `to`, if it is one: the neighbour's address is known and need not be asked
+    /// for again.
+    #[inline]
+    pub(super) fn exit<A: Address>(&mut self, cx: &Context<'_, '_>, fib: &Fib<A>, number: u32, to: A) -> Option<&Exit> {
+        match self {
+            Does::Leave(exit) => Some(exit),
+            Does::OnLink(Near(near)) => {
+                let to = to.into();
+                if !near.is_some_and(|(known, _)| known == to) {
+                    *near = exit_to(cx, fib, number, to).map(|exit| (to, exit));
+                }
+                near.as_ref().map(|(_, exit)| exit)
+            }
+            Does::Else | Does::Process(..) | Does::Encap(..) => None,
+        }
+    }
+}
+
+/// A route and what it did.
+pub(super) struct Way<'g> {
+    /// Number and family of the route.
+    route: u64,
+    pub(super) does: Does<'g>,
+    /// The device of its nexthop.
+    pub(super) dev: IfIndex,
+    pub(super) count: PacketCount,
+}
+
+/// Places of the index.
+const PLACES: usize = 64;
+
+/// The routes met in a burst. A route whose place in the index another has taken is worked out again.
+pub(super) struct Ways<'g> {
+    ways: Vec<Way<'g>>,
+    /// One more than the place of the way that was found last for routes that fall here.
+    index: [u16; PLACES],
+}
+
+impl<'g> Ways<'g> {
+    /// None, in the memory of those of another burst.
+    pub(super) fn reuse(ways: Ways<'_>) -> Ways<'g> {
+        Ways { ways: crate::worker::recycle(ways.ways), index: [0; PLACES] }
+    }
+
+    /// What the route of this number does, to be asked for with the key of a packet.
+    #[inline]
+    pub(super) fn of<A: Address>(&mut self, cx: &Context<'_, 'g>, fib: &Fib<A>, number: u32) -> Option<&mut Way<'g>> {
+        let route = u64::from(number) << 8 | u64::from(A::BITS);
+        let at = (number as usize).wrapping_mul(2) + usize::from(A::BITS == 32);
+        let place = &mut self.index[at % PLACES];
+        let found = usize::from(*place).wrapping_sub(1);
+        if self.ways.get(found).is_some_and(|way| way.route == route) {
+            return self.ways.get_mut(found);
+        }
+        let (does, dev) = work_out(cx, fib, number);
+        self.ways.push(Way { route, does, dev, count: PacketCount::default() });
+        *place = self.ways.len() as u16;
+        self.ways.last_mut()
+    }
+
+    /// Writes down what was counted.
+    pub(super) fn count(&mut self, ledger: &mut Ledger) {
+        for way in &mut self.ways {
+            let count = std::mem::take(&mut way.count);
+            match way.does {
+                Does::Leave(_) | Does::OnLink(..) => {
+                    ledger.counters.link_mut(way.dev).sent.merge(count);
+                    ledger.counters.forwarded += count.packets;
+                }
+                Does::Process(id, _) => ledger.counters.sid_mut(id).processed.merge(count),
+                Does::Encap(..) | Does::Else => {}
+            }
+        }
+    }
+}
+
+impl Default for Ways<'_> {
+    fn default() -> Self {
+        Ways { ways: Vec::new(), index: [0; PLACES] }
+    }
+}
+
+/// What a route does, and its device.
+#[inline(never)]
+fn work_out<'g, A: Address>(cx: &Context<'_, 'g>, fib: &Fib<A>, number: u32) -> (Does<'g>, IfIndex) {
+    let nothing = (Does::Else, IfIndex(0));
+    // Packets take references of their own, where they are to.
+    let Some(dst) = fib.route(cx.guard, number, RouteRefs::Noref) else { return nothing };
+    let Some(hop) = only_way(&dst) else { return nothing };
+    let does = match hop.encap {
+        Encap::Seg6Local(id) if A::BITS == 128 => cx.tables.sids.borrow(cx.guard, id.0).map(|sid| Does::Process(id, sid)),
+        Encap::Seg6Local(_) => None,
+        Encap::Seg6(id) => cx.tables.policies.borrow(cx.guard, id.0).and_then(|policy| {
+            let source = seg6::source(cx, policy, hop.dev).ok()?;
+            Some(Does::Encap(policy, source))
+        }),
+        Encap::None if A::BITS == 128 && !cx.settings.all6.forwarding => None,
+        Encap::None if hop.gateway.is_none() => Some(Does::OnLink(Near(None))),
+        Encap::None => exit::<A>(cx, &dst, hop, None).map(Does::Leave),
+    };
+    (does.unwrap_or(Does::Else), hop.dev)
+}
+
+/// The way out of a route that sends all its packets on by one.
+#[inline]
+fn only_way(dst: &Dst) -> Option<&Nexthop> {
+    dst.nexthop.as_ref().filter(|_| dst.kind == Kind::Unicast && dst.more.is_empty())
+}
+
+/// The way by `hop` to its gateway, or to `to` when it has none. None unless the neighbour's address is known and need not be asked for again.
+fn exit<A: Address>(cx: &Context<'_, '_>, dst: &Dst, hop: &Nexthop, to: Option<IpAddr>) -> Option<Exit> {
+    let out = cx.links.get(hop.dev).filter(|link| link.up)?;
+    let LinkKind::Port(port) = out.kind else { return None };
+    let neighbour = match &hop.gateway {
+        Some(gateway) => gateway.load(),
+        None => cx.tables.network.neighbours.find(cx.guard, hop.dev, to?)?.load(),
+    };
+    let (state, mac) = neighbour;
+    if !state.is_valid() || state == NeighbourState::Stale {
+        return None;
+    }
+    let mtu = if dst.mtu == 0 { out.mtu } else { dst.mtu.min(out.mtu) };
+    let ethertype = if A::BITS == 128 { EtherType::IPV6 } else { EtherType::IPV4 };
+    Some(Exit { dev: hop.dev, port: port as u32, mtu, header: eth::Header::new(mac, out.mac, ethertype) })
+}
+
+#[inline(never)]
+fn exit_to<A: Address>(cx: &Context<'_, '_>, fib: &Fib<A>, number: u32, to: IpAddr) -> Option<Exit> {
+    let dst = fib.route(cx.guard, number, RouteRefs::Noref)?;
+    exit::<A>(cx, &dst, only_way(&dst)?, Some(to))
+}
+
+/// An IPv6 packet in its frame.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Frame6 {
+    eth: eth::Header,
+    ip: ipv6::Header,
+}
+
+/// An IPv4 packet in its frame.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Frame4 {
+    eth: eth::Header,
+    ip: ipv4::Header,
+}
+
+impl Exit {
+    /// Makes an IPv6 packet that came in by `iif` ready to leave, as `forward6` decides and `host::output` does in the case without an error or a
+    /// redirect. False, and nothing done, in the others.
+    #[inline]
+    pub(super) fn forward6(&self, buf: &mut Buf, iif: IfIndex) -> bool {
+        if !self.takes(buf, iif) {
+            return false;
+        }
+        match Frame6::mut_from_prefix(buf) {
+            Ok((Frame6 { eth, ip }, _)) if ip.hop_limit > 1 => {
+                *eth = self.header;
+                ip.hop_limit -= 1;
+                true
+            }
+            _ => give_back(buf),
+        }
+    }
+
+    /// As [`Exit::forward6`] for IPv4.
+    #[inline]
+    pub(super) fn forward4(&self, buf: &mut Buf, iif: IfIndex) -> bool {
+        if !self.takes(buf, iif) {
+            return false;
+        }
+        match Frame4::mut_from_prefix(buf) {
+            Ok((Frame4 { eth, ip }, _)) if ip.ttl > 1 => {
+                *eth = self.header;
+                ip.decrement_ttl();
+                true
+            }
+            _ => give_back(buf),
+        }
+    }
+
+    /// Makes room for the Ethernet header of a packet that fits, and leaves by another port than it came in by.
+    #[inline]
+    fn takes(&self, buf: &mut Buf, iif: IfIndex) -> bool {
+        buf.len() <= self.mtu as usize && iif != self.dev && buf.prepend(eth::LEN)
+    }
+}
+
+/// Takes the room for the Ethernet header back.
+#[cold]
+fn give_back(buf: &mut Buf) -> bool {
+    buf.trim_front(eth::LEN);
+    false
+}
