@@ -2,6 +2,7 @@
 
 use crate::capture;
 use crate::mask::Mask;
+use crate::questions::Questions;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -87,15 +88,19 @@ impl Case {
     }
 
     /// How many packets Linux put out, by the number of the frame that caused them.
-    pub fn expected(&self) -> BTreeMap<u64, usize> {
-        answers(port_files(&self.dir, "out-"), Mask::of_group(self.group())).into_iter().map(|(number, out)| (number, out.len())).collect()
+    pub fn expected(&self, rules: Rules) -> BTreeMap<u64, usize> {
+        answers(port_files(&self.dir, "out-"), rules).into_iter().map(|(number, out)| (number, out.len())).collect()
     }
 
     /// Compares what a router wrote to `tx`, one capture a port, with what Linux did.
     pub fn compare(&self, tx: &Path) -> Comparison {
-        let mask = Mask::of_group(self.group());
-        let mut linux = answers(port_files(&self.dir, "out-"), mask);
-        let mut noref = answers(port_files(tx, ""), mask);
+        self.compare_by(tx, Rules::of_group(self.group()))
+    }
+
+    /// As [`Case::compare`], by other rules than the group's.
+    pub fn compare_by(&self, tx: &Path, rules: Rules) -> Comparison {
+        let mut linux = answers(port_files(&self.dir, "out-"), rules);
+        let mut noref = answers(port_files(tx, ""), rules);
         let mut different = Vec::new();
         for line in &self.frames {
             let (linux, noref) = (linux.remove(&line.number).unwrap_or_default(), noref.remove(&line.number).unwrap_or_default());
@@ -108,6 +113,36 @@ impl Case {
         let stray = noref.into_iter().filter(|(number, _)| *number <= end);
         different.extend(stray.map(|(number, noref)| Difference { number, label: "no such frame".into(), linux: Vec::new(), noref }));
         Comparison { case: self.name.clone(), frames: self.frames.len(), different }
+    }
+}
+
+/// How two routers are compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rules {
+    /// What is free.
+    pub mask: Mask,
+    /// Questions for a neighbour that repeat an earlier one are compared too: both routers' timers see the same time.
+    pub repeats: bool,
+}
+
+impl Rules {
+    /// Those for a group of cases, the first part of a case's name.
+    pub fn of_group(group: &str) -> Rules {
+        Rules { mask: Mask::of_group(group), repeats: true }
+    }
+
+    /// Those where timers see the time of the machine, which may be busy.
+    pub fn live(group: &str) -> Rules {
+        Rules { repeats: false, ..Rules::of_group(group) }
+    }
+
+    /// Those where the running kernel has a part in the answers: it was booted at another time, and its timers run.
+    pub fn beside_the_kernel(group: &str) -> Rules {
+        let mask = match Mask::of_group(group) {
+            Mask::OneBoot => Mask::Lab,
+            mask => mask,
+        };
+        Rules { mask, repeats: false }
     }
 }
 
@@ -171,11 +206,15 @@ impl fmt::Display for Difference {
     }
 }
 
-fn answers(files: Vec<(String, PathBuf)>, mask: Mask) -> Answers {
+fn answers(files: Vec<(String, PathBuf)>, rules: Rules) -> Answers {
     let mut answers = Answers::new();
+    let mut questions = Questions::default();
     for (port, file) in files {
         for mut record in capture::read(&file) {
-            mask.apply(&mut record.bytes);
+            rules.mask.apply(&mut record.bytes);
+            if !rules.repeats && questions.is_repeated(&port, &record.bytes) {
+                continue;
+            }
             let number = record.time.0 / SPACING;
             answers.entry(number).or_default().push((port.clone(), record.bytes));
         }

@@ -150,7 +150,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
 }
 
 /// True for what Linux sends without having received anything.
-fn is_own_accord(frame: &[u8]) -> bool {
+pub fn is_own_accord(frame: &[u8]) -> bool {
     let Some(header) = eth::Header::read(frame) else { return true };
     let packet = &frame[eth::LEN..];
     if header.ethertype() == EtherType::IPV4 {

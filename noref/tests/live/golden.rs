@@ -15,9 +15,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use port::Time;
+use serde_json::Value;
 use testkit::capture::{self, Record};
 use testkit::differences::{Differences, Judgement};
-use testkit::golden::{Case, Comparison, PORTS, SPACING};
+use testkit::golden::{Case, Comparison, PORTS, Rules, SPACING};
+use testkit::kernel;
+use testkit::questions::Questions;
 use testkit::replay::Scratch;
 
 use crate::lab::{self, Cables, Lab};
@@ -35,64 +38,141 @@ const LONG_LOOK: Duration = Duration::from_millis(50);
 
 #[test]
 fn standalone_under_af_xdp_every_frame_is_as_linux_or_listed_as_different() {
+    run_all(&Way { run: standalone, listed: None, rules: Rules::live });
+}
+
+#[test]
+fn beside_the_kernel_every_frame_is_as_linux_or_listed_as_different() {
+    run_all(&Way { run: beside_the_kernel, listed: Some("noref/tests/live/mirror.toml"), rules: Rules::beside_the_kernel });
+}
+
+/// What came out, by the place of its port, stamped as the frame that it is put to.
+type Out = [Vec<Record>; PORTS.len()];
+
+/// One case to be run.
+struct Run<'a> {
+    case: &'a Case,
+    /// The frames that are listed as different.
+    differs: BTreeSet<u64>,
+    rules: Rules,
+    /// Adds up what noref sends.
+    sent: &'a AtomicUsize,
+}
+
+/// How the cases are run.
+struct Way {
+    /// Runs one; what came out by each port.
+    run: fn(&Run<'_>) -> Result<Out, Failed>,
+    /// What differs this way beside what differs anyway. With it, an answer may be noref's or the kernel's, so that what is listed need not differ.
+    listed: Option<&'static str>,
+    /// How answers are compared.
+    rules: fn(&str) -> Rules,
+}
+
+fn run_all(way: &Way) {
     let list = Differences::read(&testkit::root().join("tests/differences.toml"));
-    let live = Differences::read(&testkit::root().join("noref/tests/live/differences.toml"));
+    let more = way.listed.map(|file| Differences::read(&testkit::root().join(file)));
+    let lists: Vec<&Differences> = [&list].into_iter().chain(&more).collect();
     let only = std::env::var("GOLDEN").unwrap_or_default();
-    let wanted = |case: &Case| case.name.starts_with(&only) && list.not_yet(&case.name).is_none();
+    let wanted = |case: &Case| case.name.starts_with(&only) && lists.iter().all(|list| list.not_yet(&case.name).is_none());
     let cases: Vec<Case> = Case::all(&testkit::root().join("tests/golden")).into_iter().filter(wanted).collect();
 
-    let differs = |case: &Case| [&list, &live].into_iter().flat_map(|list| list.frames(&case.name)).collect();
-    let mut results = match each(&cases, |case| standalone(case, &differs(case))) {
-        Ok(results) => results,
-        Err(why) => return lab::skip(&why).unwrap_or_default(),
+    let _alone = lab::alone();
+    let sent = AtomicUsize::new(0);
+    let compare = |case: &Case| {
+        let differs = lists.iter().flat_map(|list| list.frames(&case.name)).collect();
+        let run = Run { case, differs, rules: (way.rules)(case.group()), sent: &sent };
+        (way.run)(&run).map(|out| compare(&run, &out))
     };
+    let outcomes = each(&cases, compare);
+    if let Some(Err(why)) = outcomes.iter().find(|_| outcomes.iter().all(Result::is_err)) {
+        return lab::skip(why).unwrap_or_default();
+    }
     let mut report = String::new();
     let mut failures = String::new();
     let mut totals = (0, 0, 0, 0);
-    for (case, (comparison, took)) in cases.iter().zip(&mut results) {
-        let mut judgement = judge(&list, &live, comparison);
+    for (case, outcome) in cases.iter().zip(outcomes) {
+        let (mut comparison, took) = match outcome {
+            Ok(result) => result,
+            Err(why) => {
+                let _ = writeln!(report, "{:45} not run: this kernel cannot: {why}", case.name);
+                continue;
+            }
+        };
+        let mut judgement = judge(&lists, &comparison);
         if !judgement.is_good() {
-            *comparison = standalone(case, &differs(case)).unwrap_or_else(|why| panic!("{}: {why:?}", case.name));
-            judgement = judge(&list, &live, comparison);
+            comparison = compare(case).unwrap_or_else(|why| panic!("{}: {why:?}", case.name));
+            judgement = judge(&lists, &comparison);
         }
         let mark = if judgement.is_good() { "ok" } else { "FAILED" };
         let (frames, equal, listed) = (comparison.frames, judgement.equal, judgement.listed);
         totals = (totals.0 + 1, totals.1 + frames, totals.2 + equal, totals.3 + listed);
         let _ = writeln!(report, "{:45} {frames:4} frames {equal:4} equal {listed:3} listed  {took:7.1?}  {mark}", comparison.case);
         if !judgement.is_good() {
-            describe(&mut failures, comparison, &judgement);
+            describe(&mut failures, &comparison, &judgement);
         }
     }
     let (cases, frames, equal, listed) = totals;
-    let _ = writeln!(report, "{cases} cases, {frames} frames compared: {equal} equal, {listed} listed as different");
+    let sent = sent.load(Ordering::Relaxed);
+    let _ =
+        writeln!(report, "{cases} cases, {frames} frames compared: {equal} equal, {listed} listed as different; noref sent {sent} frames");
     let _ = std::io::stdout().lock().write_all(format!("\n{report}").as_bytes());
+    assert!(sent > frames / 4, "noref sent {sent} frames only: who forwarded the others?");
     assert!(failures.is_empty(), "these frames differ from Linux and are not listed, or are listed and do not differ:\n{failures}");
 }
 
-/// A case through `noref run`, alone on its devices. `differs` are the frames that are listed.
-fn standalone(case: &Case, differs: &BTreeSet<u64>) -> Result<Comparison, Failed> {
+/// A case through `noref run`, alone on its devices.
+fn standalone(run: &Run<'_>) -> Result<Out, Failed> {
     let lab = Lab::new().and_then(|lab| lab.silence_kernel().map(|()| lab)).map_err(Failed::NotHere)?;
-    let network = std::fs::read_to_string(case.network()).map_err(|error| Failed::Refused(error.to_string()))?;
     let mut cables = lab.cables().map_err(Failed::NotHere)?;
-    let router = Router::standalone(&lab.router, PORTS, &network, &["--driver", "af-xdp"])?;
-    let out = send(case, differs, &mut cables);
-    let comparison = compare(case, &out);
+    let router = Router::standalone(&lab.router, PORTS, &network(run.case)?, &["--driver", "af-xdp", "--json"])?;
+    let out = send(run, &mut cables);
+    ended(router, run.sent).map(|()| out)
+}
+
+/// A case through `noref run --mirror` and the kernel that it follows.
+fn beside_the_kernel(run: &Run<'_>) -> Result<Out, Failed> {
+    let lab = Lab::new().map_err(Failed::NotHere)?;
+    lab.configure_kernel(&network(run.case)?).map_err(Failed::NotHere)?;
+    let mut cables = lab.cables().map_err(Failed::NotHere)?;
+    let router = Router::mirror(&lab.router, PORTS, &["--driver", "af-xdp", "--json"])?;
+    let out = send(run, &mut cables);
+    let answers = |records: Vec<Record>| records.into_iter().filter(|record| !kernel::is_own_accord(&record.bytes)).collect();
+    ended(router, run.sent).map(|()| out.map(answers))
+}
+
+fn network(case: &Case) -> Result<String, Failed> {
+    std::fs::read_to_string(case.network()).map_err(|error| Failed::Refused(error.to_string()))
+}
+
+/// Ends the router and adds up what it sent.
+fn ended(router: Router, total: &AtomicUsize) -> Result<(), Failed> {
     let output = router.stop();
-    if output.status.success() {
-        Ok(comparison)
-    } else {
-        Err(Failed::Refused(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr))))
+    if !output.status.success() {
+        return Err(Failed::Refused(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr))));
     }
+    let report: Value = serde_json::from_slice(&output.stdout).map_err(|error| Failed::Refused(error.to_string()))?;
+    let sent = |port: &Value| port.pointer("/sent/packets").and_then(Value::as_u64);
+    let all: u64 = report.get("ports").and_then(Value::as_array).into_iter().flatten().filter_map(sent).sum();
+    total.fetch_add(all as usize, Ordering::Relaxed);
+    Ok(())
 }
 
 /// Sends a case's frames; what comes out, by port, stamped as the frame that it is put to.
-fn send(case: &Case, differs: &BTreeSet<u64>, cables: &mut Cables) -> Vec<Vec<Record>> {
-    let expected = case.expected();
-    let mut out = vec![Vec::new(); PORTS.len()];
+fn send(run: &Run<'_>, cables: &mut Cables) -> Out {
+    let Run { case, differs, rules, .. } = run;
+    let expected = case.expected(*rules);
+    let mut out: Out = Default::default();
+    let mut questions = Questions::default();
     let mut collect = |cables: &mut Cables, time: Time| {
-        let came = cables.receive();
-        let count = came.len();
-        came.into_iter().for_each(|(port, bytes)| out[port].push(Record { time, bytes }));
+        let mut count = 0;
+        for (port, bytes) in cables.receive() {
+            // What a timer asks again is no answer.
+            if rules.repeats || !questions.is_repeated(PORTS[port], &bytes) {
+                count += 1;
+                out[port].push(Record { time, bytes });
+            }
+        }
         count
     };
     // What a start says of its own accord, a test of the ports above all, is nobody's answer.
@@ -120,25 +200,25 @@ fn send(case: &Case, differs: &BTreeSet<u64>, cables: &mut Cables) -> Vec<Vec<Re
     out
 }
 
-fn compare(case: &Case, out: &[Vec<Record>]) -> Comparison {
+fn compare(run: &Run<'_>, out: &Out) -> Comparison {
     let scratch = Scratch::new();
     for (port, records) in PORTS.iter().zip(out).filter(|(_, records)| !records.is_empty()) {
         capture::write(&scratch.path().join(format!("{port}.pcap")), records);
     }
-    case.compare(scratch.path())
+    run.case.compare_by(scratch.path(), run.rules)
 }
 
-/// Holds a comparison against what differs anyway and what differs on devices.
-fn judge(list: &Differences, live: &Differences, comparison: &Comparison) -> Judgement {
-    let mut judgement = list.judge(comparison);
-    let on_devices = live.judge(comparison);
-    let found = |number: &u64| comparison.different.iter().any(|difference| difference.number == *number);
-    let excused = |number: &u64| found(number) && !on_devices.unlisted.contains(number);
-    let before = judgement.unlisted.len();
-    judgement.unlisted.retain(|number| !excused(number));
-    judgement.listed += before - judgement.unlisted.len();
-    judgement.stale.extend(on_devices.stale);
-    judgement
+/// Holds a comparison against the lists. What is listed must differ, unless answers may be the kernel's: then there are two lists.
+fn judge(lists: &[&Differences], comparison: &Comparison) -> Judgement {
+    let mut judgements = lists.iter().map(|list| list.judge(comparison));
+    let mut all = judgements.next().unwrap_or_default();
+    for other in judgements {
+        let before = all.unlisted.len();
+        all.unlisted.retain(|number| other.unlisted.contains(number));
+        all.listed += before - all.unlisted.len();
+        all.stale.clear();
+    }
+    all
 }
 
 fn describe(failures: &mut String, comparison: &Comparison, judgement: &Judgement) {
@@ -157,8 +237,8 @@ fn describe(failures: &mut String, comparison: &Comparison, judgement: &Judgemen
 /// How a case went and how long it took, or why it cannot be run here.
 type Outcome = Result<(Comparison, Duration), String>;
 
-/// Runs every case, several at a time; the results in the order of the cases. An error says why they cannot be run here.
-fn each(cases: &[Case], run: impl Fn(&Case) -> Result<Comparison, Failed> + Sync) -> Result<Vec<(Comparison, Duration)>, String> {
+/// Runs every case, several at a time; the outcomes in the order of the cases.
+fn each(cases: &[Case], run: impl Fn(&Case) -> Result<Comparison, Failed> + Sync) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let outcomes: Mutex<Vec<Option<Outcome>>> = Mutex::new(cases.iter().map(|_| None).collect());
     let lane = || {

@@ -7,6 +7,7 @@
 //!      e3 ═══ e3
 //! ```
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use port::live::{PacketPort, PacketSettings};
@@ -41,21 +42,26 @@ impl Lab {
         for (name, value) in QUIET {
             lab.router.set(name, value)?;
         }
-        for port in PORTS {
-            let there = lab.far.path();
-            lab.router.ip(&format!("link add {port} type veth peer name {port} netns {}", there.display()))?;
-            lab.far.ip(&format!("link set {port} mtu {MTU} up"))?;
-            lab.router.ip(&format!("link set {port} mtu {MTU} up"))?;
-            // Checksums are part of what is compared, and a veth pair passes unfinished ones on.
-            lab.router.run("ethtool", &format!("-K {port} tx off"))?;
-        }
+        PORTS.iter().try_for_each(|port| lab.add_port(port))?;
         Ok(lab)
+    }
+
+    /// One port, up.
+    pub fn add_port(&self, port: &str) -> Result<(), String> {
+        let there = self.far.path();
+        self.router.ip(&format!("link add {port} type veth peer name {port} netns {}", there.display()))?;
+        self.far.ip(&format!("link set {port} mtu {MTU} up"))?;
+        self.router.ip(&format!("link set {port} mtu {MTU} up"))?;
+        // Checksums are part of what is compared, and a veth pair passes unfinished ones on.
+        self.router.run("ethtool", &format!("-K {port} tx off"))?;
+        Ok(())
     }
 
     /// The router's kernel is configured with a network file, line by line, as an operator types it.
     pub fn configure_kernel(&self, network: &str) -> Result<(), String> {
         let script: String = network.lines().map(kernel::as_shell).collect();
-        self.router.run_with("sh", &["-ec", &script]).map(drop)
+        let complaint = |why: String| why.rsplit(&format!("{script}: ")).next().unwrap_or_default().to_owned();
+        self.router.run_with("sh", &["-ec", &script]).map(drop).map_err(complaint)
     }
 
     /// The router's kernel has no part in anything: no addresses, no answers.
@@ -110,6 +116,13 @@ impl Cables {
             port::live::wait_any(&descriptors, left).expect("far ends stay");
         }
     }
+}
+
+/// Held by a test as long as it runs a router: they measure times, and would disturb each other.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // One that failed leaves nothing behind that matters.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// True when the tests under load are to take the time that they should take, and not only what shows that they can.

@@ -1,47 +1,66 @@
 //! A router that is stopped, continued and killed under load.
 
-use std::net::Ipv4Addr;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::lab::{self, Lab};
-use crate::router::{Failed, Router};
-use crate::traffic::Traffic;
 use testkit::golden::PORTS;
-use testkit::network;
 
-/// Packets a second: far from what it can, as it is about what comes after.
-const RATE: u64 = 10_000;
-/// Behind e1.
-const TO: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 2);
+use crate::bed::{Bed, RATE};
+use crate::lab;
+use crate::router::Router;
+
+/// How long the kernel may take until it forwards when noref is dead.
+const TAKEN_OVER: Duration = Duration::from_millis(100);
 
 #[test]
 fn stopped_under_load_and_continued_it_forwards_again() {
-    let lab = match Lab::new().and_then(|lab| lab.silence_kernel().map(|()| lab)) {
-        Ok(lab) => lab,
-        Err(why) => return lab::skip(&why).unwrap_or_default(),
-    };
-    let router = match Router::standalone(&lab.router, PORTS, &network::plain(), &["--driver", "af-xdp"]) {
-        Ok(router) => router,
-        Err(Failed::NotHere(why)) => return lab::skip(&why).unwrap_or_default(),
-        Err(Failed::Refused(why)) => panic!("{why}"),
-    };
+    let Some(bed) = Bed::alone() else { return };
+    stop_and_continue(&bed);
+    assert!(bed.router.stop().status.success());
+}
+
+#[test]
+fn beside_the_kernel_stopped_under_load_and_continued_it_forwards_again() {
+    let Some(bed) = Bed::beside_the_kernel() else { return };
+    stop_and_continue(&bed);
+    bed.assert_it_forwards("continued");
+    assert!(bed.router.stop().status.success());
+}
+
+fn stop_and_continue(bed: &Bed) {
     let stopped = if lab::is_long() { Duration::from_secs(10) } else { Duration::from_secs(2) };
-    let traffic = Traffic::start(&lab, TO, RATE).expect("the far ends stay");
+    let traffic = bed.begin_traffic();
     sleep(Duration::from_millis(300));
-    router.signal("STOP");
+    bed.router.signal("STOP");
     sleep(stopped);
-    router.signal("CONT");
+    bed.router.signal("CONT");
     sleep(Duration::from_millis(100));
     let meanwhile = traffic.stop();
     println!("{meanwhile:?}");
     assert!(meanwhile.gap >= stopped - Duration::from_millis(100), "it was not stopped: {meanwhile:?}");
     assert!(meanwhile.gap < stopped + Duration::from_millis(500), "{meanwhile:?}");
-
-    let traffic = Traffic::start(&lab, TO, RATE).expect("the far ends stay");
-    sleep(Duration::from_secs(1));
-    let afterwards = traffic.stop();
-    println!("{afterwards:?}");
+    let afterwards = bed.traffic(Duration::from_secs(1));
     assert_eq!((afterwards.lost(), afterwards.twice), (0, 0), "{afterwards:?}");
-    assert!(router.stop().status.success());
+}
+
+#[test]
+fn when_it_is_killed_the_kernel_forwards_and_when_it_is_started_again_it_does() {
+    let Some(bed) = Bed::beside_the_kernel() else { return };
+    bed.assert_it_forwards("at first");
+    let traffic = bed.begin_traffic();
+    sleep(Duration::from_millis(300));
+    let Bed { router, lab, alone } = bed;
+    router.kill();
+    sleep(Duration::from_millis(500));
+    let told = traffic.stop();
+    println!("killed: {told:?}");
+    assert!(told.gap < TAKEN_OVER, "{told:?}");
+    assert!(told.lost() < RATE / 10, "{told:?}");
+
+    let begin = Instant::now();
+    let router = Router::mirror(&lab.router, PORTS, &["--driver", "af-xdp"]).expect("it ran before");
+    println!("started again in {:?}", begin.elapsed());
+    let bed = Bed { router, lab, alone };
+    bed.assert_it_forwards("started again");
+    assert!(bed.router.stop().status.success());
 }

@@ -274,7 +274,8 @@ fn made_link(device: &Device, kind: LinkKind, snapshot: &Snapshot) -> Link {
     for (_, address) in snapshot.addresses.iter().filter(|(dev, _)| *dev == device.index) {
         match address {
             DeviceAddress::V4(address) => link.addrs4.push(*address),
-            DeviceAddress::V6(address) => link.addrs6.push(*address),
+            // The kernel has the newest first, a link has it last; among equals it is the source of what the router sends.
+            DeviceAddress::V6(address) => link.addrs6.insert(0, *address),
         }
     }
     link

@@ -1,0 +1,126 @@
+//! Routes that change in the kernel while packets are forwarded.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use testkit::replay::Scratch;
+
+use crate::bed::Bed;
+use crate::lab::{self, Lab};
+
+/// How long it may take until the tables are the kernel's.
+const SETTLED: Duration = Duration::from_secs(30);
+/// Memory that may come and go without being a leak: what waits for a grace period, and what the allocator keeps.
+const ROOM: u64 = 16 << 20;
+
+/// The destination of a number: 10.128.0.0 and up.
+fn destination(number: u32) -> Ipv4Addr {
+    Ipv4Addr::from(0x0a80_0000 + number)
+}
+
+/// Lines for `ip -batch`.
+fn lines(verb: &str, numbers: impl Iterator<Item = u32>, via: &str) -> String {
+    numbers.fold(String::new(), |mut text, number| {
+        let _ = writeln!(text, "route {verb} {}/32 via {via}", destination(number));
+        text
+    })
+}
+
+fn batch(lab: &Lab, text: &str) -> Duration {
+    let scratch = Scratch::new();
+    let file = scratch.path().join("lines");
+    fs::write(&file, text).expect("a temporary file can be written");
+    let begin = Instant::now();
+    lab.router.run_with("ip", &["-batch", &file.to_string_lossy()]).unwrap();
+    begin.elapsed()
+}
+
+/// The IPv4 prefixes in the kernel's main table.
+fn kernel_routes(lab: &Lab) -> BTreeSet<String> {
+    let shown = lab.router.ip("-j -4 route show table main").unwrap();
+    let rows: Vec<Value> = serde_json::from_str(&shown).unwrap();
+    let prefix = |row: &Value| match row.get("dst").and_then(Value::as_str).unwrap_or_default() {
+        "default" => "0.0.0.0/0".to_owned(),
+        host if !host.contains('/') => format!("{host}/32"),
+        prefix => prefix.to_owned(),
+    };
+    rows.iter().map(prefix).collect()
+}
+
+/// Those in noref's.
+fn routes(bed: &Bed) -> BTreeSet<String> {
+    let rows = bed.router.show("routes");
+    let main = rows.iter().filter(|row| row.get("table").and_then(Value::as_str) == Some("main"));
+    main.filter_map(|row| row.get("prefix").and_then(Value::as_str)).filter(|prefix| prefix.contains('.')).map(str::to_owned).collect()
+}
+
+fn assert_equal_to_the_kernel(bed: &Bed) {
+    bed.wait_until("the mirror settles", SETTLED, |bed| {
+        bed.router.show("mirror").iter().all(|row| row.get("settled") == Some(&Value::Bool(true)))
+    });
+    let kernel = kernel_routes(&bed.lab);
+    let begin = Instant::now();
+    let mut mirror = routes(bed);
+    while mirror != kernel && begin.elapsed() < SETTLED {
+        mirror = routes(bed);
+    }
+    let (missing, stray) = (kernel.difference(&mirror).count(), mirror.difference(&kernel).count());
+    assert_eq!((missing, stray), (0, 0), "routes that noref has not, and that only noref has; the kernel has {}", kernel.len());
+}
+
+#[test]
+fn routes_that_change_as_fast_as_ip_can_lose_no_packet_and_end_as_the_kernels() {
+    let Some(bed) = Bed::beside_the_kernel() else { return };
+    let (count, time) = if lab::is_long() { (100_000, Duration::from_secs(60)) } else { (20_000, Duration::from_secs(3)) };
+    let rounds = [
+        lines("add", 0..count, "10.0.1.2"),
+        lines("replace", 0..count, "10.0.2.2"),
+        lines("del", (0..count).filter(|number| number % 3 > 0), "10.0.2.2"),
+        lines("del", (0..count).filter(|number| number % 3 == 0), "10.0.2.2"),
+    ];
+    let traffic = bed.begin_traffic();
+    let (begin, mut changes, mut spent) = (Instant::now(), 0, Duration::ZERO);
+    let mut memory = Vec::new();
+    while begin.elapsed() < time {
+        for round in &rounds {
+            spent += batch(&bed.lab, round);
+            changes += round.lines().count();
+        }
+        memory.push(bed.router.memory());
+    }
+    // In the end some are there.
+    batch(&bed.lab, &rounds[0]);
+    batch(&bed.lab, &rounds[2].replace("10.0.2.2", "10.0.1.2"));
+    let told = traffic.stop();
+    println!("{changes} changes, {:.0} a second, while {told:?}; memory {memory:?}", changes as f64 / spent.as_secs_f64());
+    assert_equal_to_the_kernel(&bed);
+    println!("{:?}", bed.router.show("mirror"));
+    assert_eq!((told.lost(), told.twice), (0, 0), "{told:?}");
+    let (first, last) = (memory[memory.len() / 4], memory[memory.len() - 1]);
+    assert!(last < first + ROOM + first / 20, "memory grows: {memory:?}");
+    bed.assert_it_forwards("afterwards");
+    assert!(bed.router.stop().status.success());
+}
+
+#[test]
+fn it_starts_beside_a_kernel_with_a_hundred_thousand_routes_in_two_seconds() {
+    let begin = Cell::new(Instant::now());
+    let bed = Bed::beside_a_kernel_that(|lab| {
+        batch(lab, &lines("add", 0..100_000, "10.0.1.2"));
+        begin.set(Instant::now());
+        Ok(())
+    });
+    let Some(bed) = bed else { return };
+    let took = begin.get().elapsed();
+    println!("it forwards with 100,000 routes after {took:?}");
+    assert_equal_to_the_kernel(&bed);
+    bed.assert_it_forwards("with 100,000 routes");
+    // A build for debugging takes its time.
+    assert!(cfg!(debug_assertions) || took < Duration::from_secs(2), "{took:?}");
+    assert!(bed.router.stop().status.success());
+}
