@@ -1,0 +1,73 @@
+//! `noref run` between two memif ports of a `dpdk-testpmd`, which is source and sink: everything must come through, in order, at half the top rate.
+//!
+//! ```text
+//! this test ──memif──► testpmd ──memif──► noref (End) ──memif──► testpmd ──memif──► this test
+//! ```
+//! testpmd passes frames on between its ports and has no pace of its own, so the numbered frames and their pace come from here. Without testpmd a test
+//! says so and passes, except where CI is set. NOREF_MEMIF_SECONDS says how long half the top rate is held (3).
+#![cfg(target_os = "linux")]
+
+mod peers;
+mod traffic;
+
+use std::time::{Duration, Instant};
+
+use peers::{Router, TestPmd};
+use port::live::memif::Role;
+use testkit::replay::Scratch;
+use traffic::{Outcome, Stream};
+
+/// One SID that passes packets on, and where they go then.
+const NETWORK: &str = "\
+sysctl -w net.ipv6.conf.all.forwarding=1
+sysctl -w net.ipv6.conf.all.seg6_enabled=1
+sysctl -w net.ipv6.conf.m0.seg6_enabled=1
+ip link set m0 up
+ip link set m1 up
+ip -6 addr add fd01::1/64 dev m0 nodad
+ip -6 addr add fd02::1/64 dev m1 nodad
+ip -6 neigh add fd02::2 lladdr 02:00:00:00:0f:09 dev m1
+ip -6 route add fcbb:0:1::1/128 encap seg6local action End dev m1
+ip -6 route add fcbb:0:2::/48 via fd02::2 dev m1
+";
+
+/// How long the top rate is measured.
+const TOP: Duration = Duration::from_secs(2);
+
+#[test]
+fn half_the_top_rate_passes_without_loss_through_clients_of_dpdk() {
+    half_the_top_rate_passes(Role::Server);
+}
+
+#[test]
+fn half_the_top_rate_passes_without_loss_through_servers_of_dpdk() {
+    half_the_top_rate_passes(Role::Client);
+}
+
+/// With noref in this role, testpmd in the other.
+fn half_the_top_rate_passes(role: Role) {
+    let _alone = peers::alone();
+    let scratch = Scratch::new();
+    if !TestPmd::is_there() {
+        return;
+    }
+    let seconds = std::env::var("NOREF_MEMIF_SECONDS").ok().map_or(3, |seconds| seconds.parse().expect("NOREF_MEMIF_SECONDS: a number"));
+
+    let router = Router::start(scratch.path(), NETWORK, role);
+    let mut stream = Stream::open(scratch.path(), role);
+    let testpmd = TestPmd::start(scratch.path(), role);
+    stream.settle(|| testpmd.said());
+
+    let begin = Instant::now();
+    let all = stream.run(TOP, None);
+    assert!(all.received > 0, "nothing came through; testpmd: {}", testpmd.said());
+    let top = all.received as f64 / begin.elapsed().as_secs_f64();
+    let half = stream.run(Duration::from_secs(seconds), Some(top / 2.0));
+    eprintln!("noref {role:?}: top {top:.0} packets/s, then {} in {seconds} s, {} lost", half.sent, half.sent - half.received);
+
+    let said = testpmd.quit();
+    let report = router.stop();
+    let Outcome { sent, received, disordered, changed } = half;
+    assert_eq!((received, disordered, changed), (sent, 0, 0), "testpmd: {said}\nnoref: {report}");
+    assert!(sent as f64 >= top / 2.0 * seconds as f64 * 0.8, "{sent} packets sent are not half the top rate");
+}
