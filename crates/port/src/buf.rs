@@ -137,12 +137,21 @@ impl Buf {
     /// When the buffer would have 4 MiB or more.
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) {
-        if bytes.len() > self.tailroom() {
-            self.grow(bytes.len());
+        self.extend(bytes.len()).copy_from_slice(bytes);
+    }
+
+    /// Puts `n` bytes of unspecified content behind, for the caller to fill. As [`Buf::append`] when they do not fit.
+    ///
+    /// # Panics
+    /// When the buffer would have 4 MiB or more.
+    #[inline]
+    pub fn extend(&mut self, n: usize) -> &mut [u8] {
+        if n > self.tailroom() {
+            self.grow(n);
         }
         let end = self.end();
-        self.whole_mut()[end..end + bytes.len()].copy_from_slice(bytes);
-        self.len += bytes.len() as u32;
+        self.len += n as u32;
+        &mut self.whole_mut()[end..end + n]
     }
 
     /// Moves the packet to a buffer with `room` bytes behind it.

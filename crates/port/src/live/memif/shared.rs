@@ -105,8 +105,9 @@ impl Place<'_> {
     /// Puts a copy of the bytes behind those of a buffer.
     #[inline]
     pub(super) fn append_to(self, buf: &mut Buf) {
-        // SAFETY: within a mapping, which outlives the slice. The slice is read once, by the copy, and ends here.
-        buf.append(unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) });
+        let to = buf.extend(self.len);
+        // SAFETY: `to` has as many bytes and is the buffer's alone; ours are within a mapping, and initialized, as all shared memory is.
+        unsafe { std::ptr::copy_nonoverlapping(self.start.as_ptr(), to.as_mut_ptr(), self.len) };
     }
 
     /// Writes bytes to its beginning: as many as fit.
