@@ -40,7 +40,6 @@ impl Editor {
         if spec.len > if addr.is_ipv4() { Ipv4Addr::BITS } else { Ipv6Addr::BITS } as u8 {
             return Err(ConfigError::Invalid("a subnet's length is at most that of the address"));
         }
-        let up = link.up;
         match addr {
             IpAddr::V4(addr) => {
                 let secondary = link.addrs4.iter().any(|other| other.len == spec.len && other.subnet_contains(addr));
@@ -55,14 +54,13 @@ impl Editor {
                 link.addrs6.push(Address6 { addr, len: spec.len, no_prefix_route: spec.no_prefix_route });
             }
         }
-        if up {
-            self.address_routes(dev, addr, true);
-        }
+        self.address_routes(dev, addr, true);
         Ok(())
     }
 
     /// Removes an address and its routes; with an IPv4 address that is not a secondary one go the secondary ones of its subnet (Linux without
-    /// `promote_secondaries`).
+    /// `promote_secondaries`), and with the last IPv4 address of an interface every IPv4 route through it. What is sent from an address that is
+    /// nobody's any more: its IPv4 routes go, its IPv6 routes lose the source (Linux `fib_sync_down_addr`, `rt6_remove_prefsrc`).
     ///
     /// # Errors
     /// [`ConfigError::Missing`] when the interface does not have it.
@@ -82,20 +80,31 @@ impl Editor {
                 named.map(|a| vec![a.addr.into()]).ok_or(ConfigError::Missing("address"))?
             }
         };
-        let up = link.up;
+        gone.iter().for_each(|addr| self.address_routes(dev, *addr, false));
+        let Some(link) = self.links.get_mut(dev) else { return Ok(()) };
+        link.addrs4.retain(|a| !gone.contains(&IpAddr::V4(a.addr)));
+        link.addrs6.retain(|a| !gone.contains(&IpAddr::V6(a.addr)));
+        let (last4, main) = (link.addrs4.is_empty() && addr.is_ipv4(), link.vrf_table.unwrap_or(TableId::MAIN));
+        if last4 {
+            self.rib4.flush(|entry| entry.effect.hops.iter().any(|hop| hop.dev == dev));
+        }
         for addr in gone {
-            if up {
-                self.address_routes(dev, addr, false);
-            }
-            if let Some(link) = self.links.get_mut(dev) {
-                link.addrs4.retain(|a| IpAddr::V4(a.addr) != addr);
-                link.addrs6.retain(|a| IpAddr::V6(a.addr) != addr);
+            if !self.links.iter().any(|link| link.has_addr(addr)) {
+                self.source_gone(addr, main);
             }
         }
         Ok(())
     }
 
-    /// Routes of all addresses of an interface that came up.
+    /// Routes of which the preferred source is no address of the router any more; IPv4 routes of the table `main` alone, as Linux.
+    fn source_gone(&mut self, addr: IpAddr, main: TableId) {
+        match addr {
+            IpAddr::V4(_) => self.rib4.flush_in(main, |entry| entry.effect.src == Some(addr)),
+            IpAddr::V6(_) => self.rib6.forget_source(addr),
+        }
+    }
+
+    /// Routes of all addresses of an interface: of one that is down the routes to its IPv4 addresses alone, which are the router's all the same.
     pub(crate) fn link_addresses(&mut self, dev: IfIndex, add: bool) {
         let Some(link) = self.links.get(dev) else { return };
         let addrs4 = link.addrs4.iter().map(|a| IpAddr::V4(a.addr));
@@ -115,11 +124,16 @@ impl Editor {
     fn address_routes4(&mut self, dev: IfIndex, addr: Ipv4Addr, add: bool) {
         let Some(link) = self.links.get(dev) else { return };
         let Some(&address) = link.addrs4.iter().find(|a| a.addr == addr) else { return };
-        let (loopback, vrf) = (link.is_loopback(), link.vrf_table);
+        let (up, loopback, vrf) = (link.up, link.is_loopback(), link.vrf_table);
         let local = vrf.unwrap_or(TableId::LOCAL);
         let main = vrf.unwrap_or(TableId::MAIN);
-        let src = Some(IpAddr::V4(addr));
+        // A secondary address sends as the first of its subnet.
+        let first = link.addrs4.iter().find(|a| address.secondary && !a.secondary && a.len == address.len && a.subnet_contains(addr));
+        let src = Some(IpAddr::V4(first.map_or(addr, |first| first.addr)));
         self.kernel_route(add, local, Prefix::host(addr), Kind::Local, dev, src, 0);
+        if !up {
+            return;
+        }
         if let Some(broadcast) = address.broadcast {
             self.kernel_route(add, local, Prefix::host(broadcast), Kind::Broadcast, dev, src, 0);
         }
@@ -138,7 +152,7 @@ impl Editor {
     }
 
     fn address_routes6(&mut self, dev: IfIndex, addr: Ipv6Addr, add: bool) {
-        let Some(link) = self.links.get(dev) else { return };
+        let Some(link) = self.links.get(dev).filter(|link| link.up) else { return };
         let Some(&address) = link.addrs6.iter().find(|a| a.addr == addr) else { return };
         let (loopback, vrf, forwarding) = (link.is_loopback(), link.vrf_table, link.conf6.forwarding);
         // What goes with an address leaves the routes of its subnet to the others there.

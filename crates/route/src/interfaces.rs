@@ -2,7 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::{Action, AddrSpec, Conf4, Conf6, ConfigError, Editor, IfIndex, Link, LinkKind, Links, Rule, TableId};
+use crate::{Action, AddrSpec, Conf4, Conf6, ConfigError, Editor, IfIndex, Kind, Link, LinkKind, Links, RouteEntry, Rule, TableId};
+
+/// Scope of routes to the router's own addresses.
+const SCOPE_HOST: u8 = 254;
 
 /// What is changed of an interface; `None` stays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -109,10 +112,12 @@ impl Editor {
         let master = change.master.filter(|master| *master != link.master);
         if let (Some(master), Some(table)) = (master, table) {
             self.link_down(index);
+            self.link_routes_flush(index);
             if let Some(link) = self.links.get_mut(index) {
                 link.master = master;
                 link.vrf_table = table;
             }
+            self.link_addresses(index, true);
             self.neighbours_flush(index, |_| true);
         }
         let Some(link) = self.links.get_mut(index) else { return Ok(()) };
@@ -143,7 +148,7 @@ impl Editor {
         }
     }
 
-    /// IPv4 addresses stay for the next time, IPv6 ones go, and with them every route through the interface.
+    /// IPv4 addresses stay for the next time and stay the router's, IPv6 ones go, and with them every route through the interface.
     fn link_down(&mut self, index: IfIndex) {
         let Some(link) = self.links.get_mut(index) else { return };
         if !link.up {
@@ -151,7 +156,9 @@ impl Editor {
         }
         link.up = false;
         link.addrs6.clear();
-        self.link_routes_flush(index);
+        let own = |entry: &RouteEntry| entry.effect.kind == Kind::Local && entry.scope == SCOPE_HOST;
+        self.rib4.flush(|entry| !own(entry) && entry.effect.hops.iter().any(|hop| hop.dev == index));
+        self.rib6.flush(|entry| entry.effect.hops.iter().any(|hop| hop.dev == index));
     }
 
     /// IPv6 addresses go, and with them every IPv6 route through the interface and every IPv6 neighbour on it.

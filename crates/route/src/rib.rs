@@ -282,6 +282,36 @@ impl<A: Address> Rib<A> {
         self.reachable.clear();
     }
 
+    /// Removes every route of a table that `matches`.
+    pub(crate) fn flush_in(&mut self, table: TableId, matches: impl Fn(&RouteEntry) -> bool) {
+        let Some(routes) = self.tables.get(&table).map(|table| &table.routes) else { return };
+        let gone = |(prefix, slot): (&Prefix<A>, &Slot)| slot.entries.iter().any(&matches).then_some(*prefix);
+        let gone: Vec<_> = routes.iter().filter_map(gone).collect();
+        for prefix in gone {
+            while self.remove(table, prefix, &matches).is_ok() {}
+        }
+    }
+
+    /// Takes the preferred source from every route that has this one.
+    pub(crate) fn forget_source(&mut self, src: IpAddr) {
+        let has = |entry: &RouteEntry| entry.effect.src == Some(src);
+        let mut found = Vec::new();
+        for (id, table) in &self.tables {
+            let prefixes = table.routes.iter().filter(|(_, slot)| slot.entries.iter().any(has));
+            found.extend(prefixes.map(|(prefix, _)| (*id, *prefix)));
+        }
+        for (id, prefix) in found {
+            let Some(RibTable { routes, dirty, .. }) = self.tables.get_mut(&id) else { continue };
+            let Some(slot) = routes.get_mut(&prefix) else { continue };
+            if dirty.is_empty() {
+                self.dirty.push(id);
+            }
+            for entry in slot.edit(prefix, dirty).iter_mut().filter(|entry| has(entry)) {
+                entry.effect = Arc::new(Effect { src: None, ..(*entry.effect).clone() });
+            }
+        }
+    }
+
     /// The longest prefix of `table` that holds `addr` and has a route that is `good`.
     pub(crate) fn longest(&self, table: TableId, addr: A, good: impl Fn(&RouteEntry) -> bool) -> Option<(Prefix<A>, &RouteEntry)> {
         let table = self.tables.get(&table)?;

@@ -6,6 +6,8 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use control::Configuration;
+
 use crate::forms::shown;
 use crate::lab::{PORTS, configure, in_namespace, ports};
 
@@ -51,6 +53,7 @@ ip -6 addr add fe80::a0/64 dev e0 nodad
 ip -6 addr add fe80::a1/64 dev e1 nodad
 ip -6 addr add fe80::a2/64 dev e2 nodad
 ip addr add 10.0.0.1/24 dev e0
+ip addr add 10.0.0.9/24 dev e0
 ip addr add 10.0.1.1/24 brd + dev e1
 ip addr add 10.7.0.1/32 dev lo
 ip addr add 10.8.0.1/24 dev e2 scope link noprefixroute
@@ -173,29 +176,39 @@ fn compare_text(text: &str, lines: &[&str]) -> Option<Vec<String>> {
         }
         let mut differing = Vec::new();
         for line in lines {
-            let ours = ours(line, &shown(&configuration, line));
-            let mut kernels = told(line);
+            let mut differs = differences(&configuration, line);
             // The kernel does some things a little later than it is told to.
             for _ in 0..40 {
-                if ours == kernels {
+                if differs.is_empty() {
                     break;
                 }
                 std::thread::sleep(Duration::from_millis(50));
-                kernels = told(line);
+                differs = differences(&configuration, line);
             }
-            if ours != kernels {
-                differing.push(format!("ip {line}"));
-                differing.extend(ours.iter().filter(|entry| !kernels.contains(entry)).map(|entry| format!("  noref:    {entry}")));
-                differing.extend(kernels.iter().filter(|entry| !ours.contains(entry)).map(|entry| format!("  iproute2: {entry}")));
-            }
+            differing.extend(differs);
         }
         compared = Some(differing);
     });
     compared
 }
 
+/// What noref and the kernel of this namespace show differently.
+pub fn differences(configuration: &Configuration, line: &str) -> Vec<String> {
+    let (ours, kernels) = (ours(line, &shown(configuration, line)), asked(line));
+    if ours == kernels {
+        return Vec::new();
+    }
+    let mut differing = vec![format!("ip {line}")];
+    differing.extend(ours.iter().filter(|entry| !kernels.contains(entry)).map(|entry| format!("  noref:    {entry}")));
+    differing.extend(kernels.iter().filter(|entry| !ours.contains(entry)).map(|entry| format!("  iproute2: {entry}")));
+    if differing.len() == 1 {
+        differing.push(format!("  in another order: {ours:?}, iproute2: {kernels:?}"));
+    }
+    differing
+}
+
 /// What the kernel has.
-fn told(line: &str) -> Vec<String> {
+pub fn asked(line: &str) -> Vec<String> {
     let told = Command::new("ip").args(line.split(' ')).output().expect("ip");
     // That an MTU is locked makes no difference to noref.
     theirs(line, &String::from_utf8_lossy(&told.stdout).replace("mtu lock ", "mtu "))

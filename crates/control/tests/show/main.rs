@@ -1,5 +1,6 @@
 //! What is shown is what iproute2 shows.
 
+mod changes;
 mod forms;
 mod iproute2;
 #[path = "../mirror/lab.rs"]
