@@ -10,11 +10,15 @@ use crate::api::rows::{
 
 use Align::{Left, Right};
 
+/// Rows that are waited for before the first is printed: all tables but the longest are even throughout.
+const FIRST: usize = 2048;
+
 /// Prints the lines of one reply.
 #[derive(Default)]
 pub struct Renderer {
     columns: Option<Columns>,
-    rows: usize,
+    /// Not printed yet.
+    rows: Vec<Vec<String>>,
 }
 
 impl Renderer {
@@ -23,37 +27,32 @@ impl Renderer {
     /// # Errors
     /// Those of the output.
     pub fn print(&mut self, body: &Body, last: bool, output: &mut dyn Write) -> io::Result<()> {
-        match body {
-            Body::Ports(ports) => {
-                self.rows(PORTS, ports.iter().map(port).collect(), output)?;
-                notes(ports, output)?;
-            }
-            Body::Workers(rows) => self.rows(WORKERS, rows.iter().map(worker).collect(), output)?,
-            Body::Routes(rows) => self.rows(ROUTES, rows.iter().map(route).collect(), output)?,
-            Body::Rules(rows) => self.rows(RULES, rows.iter().map(rule).collect(), output)?,
-            Body::Neighbours(rows) => self.rows(NEIGHBOURS, rows.iter().map(neighbour).collect(), output)?,
-            Body::Sids(rows) => self.rows(SIDS, rows.iter().map(sid).collect(), output)?,
-            Body::Drops(rows) => self.rows(DROPS, rows.iter().map(drop_row).collect(), output)?,
-            Body::Counters(rows) => self.rows(COUNTERS, rows.iter().map(counter).collect(), output)?,
-            Body::Unsupported(rows) => self.rows(UNSUPPORTED, rows.iter().map(unsupported).collect(), output)?,
+        let (heading, rows): (_, Vec<_>) = match body {
+            Body::Ports(ports) => (PORTS, ports.iter().map(port).collect()),
+            Body::Workers(rows) => (WORKERS, rows.iter().map(worker).collect()),
+            Body::Routes(rows) => (ROUTES, rows.iter().map(route).collect()),
+            Body::Rules(rows) => (RULES, rows.iter().map(rule).collect()),
+            Body::Neighbours(rows) => (NEIGHBOURS, rows.iter().map(neighbour).collect()),
+            Body::Sids(rows) => (SIDS, rows.iter().map(sid).collect()),
+            Body::Drops(rows) => (DROPS, rows.iter().map(drop_row).collect()),
+            Body::Counters(rows) => (COUNTERS, rows.iter().map(counter).collect()),
+            Body::Unsupported(rows) => (UNSUPPORTED, rows.iter().map(unsupported).collect()),
             Body::Mirror(None) => return writeln!(output, "the router mirrors nobody: its network file says everything"),
             Body::Mirror(Some(row)) => return mirror(row, output),
-            Body::Frame(_) | Body::Traced(_) | Body::Ip(_) | Body::Error(_) => {}
-            #[allow(unreachable_patterns, reason = "replies of other commands")]
-            _ => {}
+            // Replies to other requests.
+            _ => return Ok(()),
+        };
+        self.rows.extend(rows);
+        let begun = self.columns.is_some();
+        if !self.rows.is_empty() && (last || begun || self.rows.len() >= FIRST) {
+            let rows = std::mem::take(&mut self.rows);
+            self.columns.get_or_insert_with(|| Columns::new(heading)).print(&rows, output)?;
         }
-        if last && self.rows == 0 {
-            writeln!(output, "none")?;
+        match body {
+            _ if last && self.columns.is_none() => writeln!(output, "none"),
+            Body::Ports(ports) => notes(ports, output),
+            _ => Ok(()),
         }
-        Ok(())
-    }
-
-    fn rows(&mut self, heading: &[(&'static str, Align)], rows: Vec<Vec<String>>, output: &mut dyn Write) -> io::Result<()> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        self.rows += rows.len();
-        self.columns.get_or_insert_with(|| Columns::new(heading)).print(&rows, output)
     }
 }
 
@@ -284,8 +283,8 @@ e0: it copies
                 Body::Routes(vec![]),
             ]),
             "\
-table  type     prefix      metric  way
-main   unicast  10.0.0.0/8       0  via 10.0.0.2 dev e0 weight 1, dev e1 weight 1
+table  type     prefix       metric  way
+main   unicast  10.0.0.0/8        0  via 10.0.0.2 dev e0 weight 1, dev e1 weight 1
 main   unicast  10.9.0.0/16       0  left to the kernel src 10.0.0.1 mtu 1400
 "
         );

@@ -15,6 +15,8 @@ use super::layers::{Layer, layers};
 const BACKLOG: usize = 1024;
 /// Packets remembered because they wait, for a neighbour or a fragment, and go on later.
 const WAITING: usize = 256;
+/// Steps remembered of one. Its neighbour may be asked for again and again.
+const STEPS: usize = 64;
 /// Traces at the same time.
 const TRACES: usize = 8;
 
@@ -50,10 +52,22 @@ pub struct Told {
     pub frame: u64,
     /// The port that it came in by, by its place among the ports; none of what did not come in.
     pub port: Option<usize>,
-    /// At least one, all of the same time.
+    /// At least one, in the order in which they happened.
     pub steps: Vec<Step>,
     /// Its bytes as they came in, when they are wanted and it just came in.
     pub bytes: Option<Box<[u8]>>,
+}
+
+/// True of a packet that does not go on at once: more may come of it.
+fn wait(steps: &[Step]) -> bool {
+    steps.iter().any(|step| step.stage == "wait")
+}
+
+impl Told {
+    /// True when more may come of it later.
+    pub fn waits(&self) -> bool {
+        wait(&self.steps)
+    }
 }
 
 /// A trace to be asked of workers, and what comes of it. `port` is the place of the port that the filter names.
@@ -169,14 +183,22 @@ impl Probes {
                 let bytes = arrived.and_then(|arrived| arrived.bytes.clone()).filter(|_| wanted.bytes);
                 wanted.tell(Told { worker: self.worker, frame: last.frame, port, steps: steps.to_vec(), bytes });
             }
-            if last.stage == "wait"
-                && let (Some(port), Some(layers)) = (port, layers)
-            {
-                let kept = Kept { port, layers: layers.to_vec(), steps: earlier.iter().chain(steps).cloned().collect() };
-                if self.waiting.len() == WAITING {
-                    self.waiting.pop_front();
+            match kept {
+                // It may go on once more.
+                Some(mut kept) => {
+                    let room = STEPS.saturating_sub(kept.steps.len());
+                    kept.steps.extend(steps.iter().take(room).cloned());
+                    self.waiting.push_back((last.frame, kept));
                 }
-                self.waiting.push_back((last.frame, kept));
+                None => {
+                    if let (true, Some(port), Some(layers)) = (wait(steps), port, layers) {
+                        let kept = Kept { port, layers: layers.to_vec(), steps: steps.to_vec() };
+                        if self.waiting.len() == WAITING {
+                            self.waiting.pop_front();
+                        }
+                        self.waiting.push_back((last.frame, kept));
+                    }
+                }
             }
         }
     }
@@ -249,19 +271,23 @@ mod tests {
         let (dropped, drops) = watch(filter("drop any"), None, false);
         assert!(probes.add(every) && probes.add(dropped));
         probes.arrive(7, 1, &packet());
-        probes.tell(vec![step(7, 5, "in"), step(7, 5, "wait")]);
+        probes.tell(vec![step(7, 5, "in"), step(7, 5, "wait"), step(7, 5, "out")]);
+        // Its neighbour is asked once more.
+        probes.tell(vec![step(7, 8, "out")]);
         // Later, as another one comes in by another port.
         probes.arrive(8, 0, &packet());
         probes.tell(vec![step(8, 9, "in"), step(7, 9, "drop")]);
 
         let first = all.next(Duration::ZERO).unwrap();
         assert_eq!((first.frame, first.port, first.bytes.as_deref()), (7, Some(1), Some(&packet()[..])));
-        let later = all.next(Duration::ZERO).unwrap();
-        assert_eq!((later.frame, later.steps.len(), later.bytes), (7, 1, None));
+        for stage in ["out", "drop"] {
+            let later = all.next(Duration::ZERO).unwrap();
+            assert_eq!((later.frame, later.steps[0].stage, later.steps.len(), later.bytes), (7, stage, 1, None));
+        }
         assert!(all.next(Duration::ZERO).is_err(), "port 0 is not that of the filter");
 
         let stages = |told: Told| told.steps.iter().map(|step| step.stage).collect::<Vec<_>>();
-        assert_eq!(stages(drops.next(Duration::ZERO).unwrap()), ["in", "wait"]);
+        assert_eq!(stages(drops.next(Duration::ZERO).unwrap()), ["in", "wait", "out", "out"]);
         assert_eq!(stages(drops.next(Duration::ZERO).unwrap()), ["drop"]);
     }
 

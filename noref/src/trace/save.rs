@@ -45,7 +45,7 @@ impl Save {
     /// # Errors
     /// Those of the file.
     pub fn take(&mut self, frame: &TracedFrame) -> Result<(), Failure> {
-        let bytes = frame.bytes.as_deref().and_then(hex::read).or_else(|| self.waiting.remove(&frame.frame));
+        let bytes = frame.bytes.as_deref().and_then(hex::read).or_else(|| self.waiting.get(&frame.frame).cloned());
         let Some(bytes) = bytes else {
             self.without_bytes += 1;
             return Ok(());
@@ -53,11 +53,11 @@ impl Save {
         let written = self.write(frame, &bytes);
         written.map_err(|error| Failure::incomplete(format!("{}: {error}", self.path.display())))?;
         self.saved += 1;
-        if frame.steps.last().is_some_and(|step| step.stage == "wait") {
-            if self.waiting.len() == WAITING {
+        if frame.steps.iter().any(|step| step.stage == "wait") {
+            self.waiting.insert(frame.frame, bytes);
+            if self.waiting.len() > WAITING {
                 self.waiting.pop_first();
             }
-            self.waiting.insert(frame.frame, bytes);
         }
         Ok(())
     }
