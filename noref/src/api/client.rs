@@ -21,6 +21,8 @@ pub struct Client {
     reader: BufReader<UnixStream>,
     path: PathBuf,
     line: Vec<u8>,
+    /// How long a line may take to come.
+    patience: Duration,
 }
 
 impl Client {
@@ -41,7 +43,7 @@ impl Client {
         })?;
         let ready = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
         ready.map_err(|error| Failure::absent(format!("{shown}: {error}")))?;
-        Ok(Client { reader: BufReader::new(stream), path: path.to_owned(), line: Vec::new() })
+        Ok(Client { reader: BufReader::new(stream), path: path.to_owned(), line: Vec::new(), patience: PATIENCE })
     }
 
     /// Asks. The reply is to be read whole before something else is asked for.
@@ -76,12 +78,13 @@ impl Client {
         Ok((str::from_utf8(&self.line).unwrap_or_default(), reply))
     }
 
-    /// From now on a line may take any time to come.
+    /// From now on the next line may take so long to come, or any time.
     ///
     /// # Errors
     /// Those of the socket.
-    pub fn be_patient(&self) -> Result<(), Failure> {
-        self.reader.get_ref().set_read_timeout(None).map_err(|error| self.gone(&error))
+    pub fn wait_for(&mut self, patience: Option<Duration>) -> Result<(), Failure> {
+        self.patience = patience.unwrap_or_default();
+        self.reader.get_ref().set_read_timeout(patience).map_err(|error| self.gone(&error))
     }
 
     /// True when a line, or part of one, is here already.
@@ -97,7 +100,7 @@ impl Client {
 
     fn gone(&self, error: &io::Error) -> Failure {
         let why = match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => format!("it said nothing for {} s", PATIENCE.as_secs()),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => format!("it said nothing for {} s", self.patience.as_secs()),
             _ => error.to_string(),
         };
         Failure::absent(format!("the router at {} does not answer: {why}", self.path.display()))

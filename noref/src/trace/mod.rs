@@ -79,6 +79,9 @@ Exit status:
 /// Looked up again after this time at the latest, whether Ctrl-C came.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
+/// How long the router may take to say how the trace went.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
 /// Where packets' ways go.
 enum Sink {
     Text(Text, Stdout),
@@ -100,16 +103,19 @@ pub fn run(args: &TraceArgs) -> Result<(), Failure> {
         (None, false) => Sink::Text(Text::default(), Stdout::new()),
     };
     client.ask(&Request::Trace(Trace { filter, count: args.count, bytes: args.pcap.is_some() }))?;
-    client.be_patient()?;
-    let mut told_to_end = false;
+    client.wait_for(None)?;
+    let mut ending = false;
     loop {
-        if !client.has_some() && !told_to_end {
-            let waited = wait_any(&[client.as_fd(), signals.as_fd()], LONGEST_WAIT);
-            told_to_end = waited.is_err() || wait_any(&[signals.as_fd()], Duration::ZERO).unwrap_or(true) || sink.is_closed();
-            if told_to_end {
+        if !ending {
+            // While lines are here nothing is waited for, but Ctrl-C is looked at all the same.
+            let wait = if client.has_some() { Duration::ZERO } else { LONGEST_WAIT };
+            let waited = wait_any(&[client.as_fd(), signals.as_fd()], wait);
+            ending = sink.is_closed() || wait_any(&[signals.as_fd()], Duration::ZERO).unwrap_or(true);
+            if ending {
                 // What was told until then still comes, and how it went.
                 client.end();
-            } else if matches!(waited, Ok(false)) {
+                client.wait_for(Some(LAST_WORDS))?;
+            } else if matches!(waited, Ok(false)) && !client.has_some() {
                 continue;
             }
         }
