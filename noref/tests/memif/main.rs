@@ -44,6 +44,28 @@ fn half_the_top_rate_passes_without_loss_through_servers_of_dpdk() {
     half_the_top_rate_passes(Role::Client);
 }
 
+#[test]
+fn a_testpmd_that_is_killed_and_started_again_is_connected_again() {
+    let _alone = peers::alone();
+    if !TestPmd::is_there() {
+        return;
+    }
+    for role in [Role::Server, Role::Client] {
+        let scratch = Scratch::new();
+        let router = Router::start(scratch.path(), NETWORK, role);
+        let mut stream = Stream::open(scratch.path(), role);
+        for _ in 0..2 {
+            let testpmd = TestPmd::start(scratch.path(), role);
+            stream.settle(|| testpmd.said());
+            let Outcome { sent, received, .. } = stream.run(Duration::from_millis(200), Some(1000.0));
+            assert_eq!(received, sent, "{role:?}; testpmd: {}", testpmd.said());
+            testpmd.kill();
+        }
+        let report = router.stop();
+        assert!(report.contains("\"connections\""), "{report}");
+    }
+}
+
 /// With noref in this role, testpmd in the other.
 fn half_the_top_rate_passes(role: Role) {
     let _alone = peers::alone();

@@ -69,6 +69,8 @@ impl Drop for Running {
 pub struct TestPmd {
     program: Running,
     output: PathBuf,
+    /// Sockets that it leaves behind.
+    sockets: Vec<PathBuf>,
 }
 
 impl TestPmd {
@@ -98,12 +100,23 @@ impl TestPmd {
         }
         command.args(["--", "-i", "--auto-start", "--forward-mode=io", "--nb-cores=1", "--total-num-mbufs=8192", "--no-numa"]);
         let child = command.stdin(Stdio::piped()).stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
-        TestPmd { program: Running(child), output }
+        let sockets = match role {
+            Role::Server => Vec::new(),
+            Role::Client => INTERFACES.iter().map(|(name, _)| socket(directory, name)).collect(),
+        };
+        TestPmd { program: Running(child), output, sockets }
     }
 
     /// What it said so far.
     pub fn said(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.output).unwrap()).into_owned()
+    }
+
+    /// Kills it, and takes its sockets away: one that is started next would stumble over them.
+    pub fn kill(self) {
+        let TestPmd { program, sockets, .. } = self;
+        drop(program);
+        sockets.iter().for_each(|socket| fs::remove_file(socket).unwrap());
     }
 
     /// Tells it to end. What it said, with its counters.
