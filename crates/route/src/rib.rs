@@ -115,6 +115,9 @@ struct Made {
     users: usize,
 }
 
+/// Changes of a match table, one by one, after which is looked what workers have left of it.
+const RECLAIM_EVERY: u32 = 32;
+
 /// All tables and rules of one family.
 pub struct Rib<A: Address> {
     domain: Arc<Domain>,
@@ -435,6 +438,16 @@ impl<A: Address> Rib<A> {
         }
         let mut changed = Vec::with_capacity(dirty.len());
         let mut gone = Vec::new();
+        let mut few = 0_u32;
+        // What a change takes out of the match table can be used for the next ones only once workers have left it: without that, many changes one by one
+        // make it grow and be copied again and again.
+        let domain = &self.domain.clone();
+        let mut one_more = || {
+            few += 1;
+            if few.is_multiple_of(RECLAIM_EVERY) {
+                domain.reclaim();
+            }
+        };
         for (prefix, _) in dirty {
             let (Some(slot), Some(key)) = (table.routes.get_mut(&prefix), prefix.to_lpm()) else { continue };
             let new = if slot.entries.is_empty() { 0 } else { self.make(best::<A>(&slot.entries), fib, neighbours) };
@@ -445,13 +458,16 @@ impl<A: Address> Rib<A> {
             if new == 0 {
                 table.published.lpm.remove(key);
                 table.routes.remove(&prefix);
+                one_more();
             } else {
                 changed.push((key, new));
             }
         }
-        if changed.len() < 64 {
+        // So few beside what there is that the match table would not be made anew.
+        if changed.len() < 64 || changed.len() < table.routes.len() / 64 {
             for (prefix, id) in changed {
                 table.published.lpm.insert(prefix, id);
+                one_more();
             }
         } else {
             table.published.lpm.extend(changed);

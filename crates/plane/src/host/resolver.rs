@@ -300,6 +300,10 @@ impl Host {
             let next = LONGEST_LOOK.min(FIRST_LOOK * (1 << entry.tries.min(10)));
             entry.tries += 1;
             self.resolver.schedule(key, Some(at.after(next)));
+            // It may have been asked a moment ago for another reason, and the neighbour gone since.
+            if let Some(kernel) = &mut self.kernel {
+                kernel.want(key, at);
+            }
         }
     }
 
