@@ -156,3 +156,54 @@ impl Write for Pieces<'_, '_> {
         self.answer.more(Body::Ip(Outcome { text, ..Outcome::default() }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Served, router};
+    use super::*;
+
+    const NETWORK: &str = "ip link set e0 up\nip addr add 10.0.0.1/24 dev e0\n";
+
+    #[test]
+    fn lines_are_done_and_shown_over_the_socket() {
+        let router = router(NETWORK, &["e0"]);
+        let served = Served::new(&router);
+        let mut peer = served.connect();
+        assert_eq!(peer.ask("{\"v\":1,\"ip\":{\"lines\":\"route add 10.9/16 via 10.0.0.2\"}}"), "{\"v\":1,\"ip\":{}}\n");
+        let shown = "{\"v\":1,\"ip\":{\"text\":\"10.9.0.0/16 via 10.0.0.2 dev e0 \\n\"}}\n";
+        assert_eq!(peer.ask("{\"v\":1,\"ip\":{\"lines\":\"route show 10.9/16\"}}").replace("\"text\":\"\",", ""), shown);
+        let refused = peer.ask("{\"v\":1,\"ip\":{\"lines\":\"route add 10.9/16 via 10.0.0.2\",\"name\":\"a.ip\"}}");
+        assert!(refused.starts_with("{\"v\":1,\"ip\":{\"errors\":\"a.ip:1:11: the route to 10.9.0.0/16 exists already"), "{refused}");
+        assert!(refused.ends_with("\"refused\":true}}\n"), "{refused}");
+        let wrong = peer.ask("{\"v\":1,\"ip\":{\"lines\":\"route ad3\"}}");
+        assert!(wrong.contains("unknown command \\\"ad3\\\"") && !wrong.contains("refused"), "{wrong}");
+        let warned = peer.ask("{\"v\":1,\"ip\":{\"lines\":\"-6 route add fc00::1 encap seg6local action End nh4 10.0.0.2 dev e0\"}}");
+        assert!(warned.contains("\"warnings\":[\"ip:1:") && !warned.contains("errors"), "{warned}");
+        assert!(peer.ask("{\"v\":1,\"ip\":{\"lines\":\"\",\"force\":1}}").contains("\"error\""));
+    }
+
+    #[test]
+    fn lines_of_several_requests_are_done_together_or_not_at_all() {
+        let router = router(NETWORK, &["e0"]);
+        let served = Served::new(&router);
+        let mut peer = served.connect();
+        peer.send(b"{\"v\":1,\"ip\":{\"lines\":\"route add 10.8/16 via 10.0.0.2\\nroute a\",\"more\":true}}\n");
+        let wrong = peer.ask("{\"v\":1,\"ip\":{\"lines\":\"dd 10.9/16 via 10.1.0.2\"}}");
+        assert!(wrong.contains("ip:2:23: the gateway 10.1.0.2"), "{wrong}");
+        assert_eq!(router.editor(|editor| editor.routes::<std::net::Ipv4Addr>(route::TableId::MAIN).count()), 1);
+        peer.send(b"{\"v\":1,\"ip\":{\"lines\":\"route add 10.8/16 via 10.0.0.2\",\"more\":true}}\n");
+        let other = peer.ask("{\"v\":1,\"show\":{\"what\":\"drops\"}}");
+        assert!(other.contains("another request came between"), "{other}");
+        assert_eq!(peer.ask("{\"v\":1,\"ip\":{\"lines\":\"route add 10.9/16 via 10.0.0.2\"}}"), "{\"v\":1,\"ip\":{}}\n");
+        assert_eq!(router.editor(|editor| editor.routes::<std::net::Ipv4Addr>(route::TableId::MAIN).count()), 2);
+    }
+
+    #[test]
+    fn lines_without_end_are_refused() {
+        let mut parts = Parts::default();
+        let part = |len| Request::Ip(Lines { lines: "x".repeat(len), more: true, ..Lines::default() });
+        assert_eq!(parts.whole(part(MAX_LINES)), Ok(None));
+        assert!(parts.whole(part(1)).unwrap_err().message.contains("at most 268435456 bytes"));
+        assert_eq!(parts.whole(part(1)), Ok(None));
+    }
+}

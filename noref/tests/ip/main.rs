@@ -187,3 +187,77 @@ fn changes_under_traffic_lose_no_packet() {
     let drops = String::from_utf8(drops.stdout).unwrap();
     assert!(!drops.contains("no_route") && !drops.contains("sid"), "{drops}");
 }
+
+/// `noref run --mirror` in the lab's router; ended with this value.
+struct Mirror(std::process::Child, testkit::replay::Scratch);
+
+impl Mirror {
+    fn start(lab: &Lab) -> Option<Mirror> {
+        let scratch = testkit::replay::Scratch::new();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_noref"));
+        command
+            .args(["run", "--port", "e0", "--port", "e1", "--mirror", "--seconds", "60", "--socket"])
+            .arg(scratch.path().join("noref.sock"));
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut mirror = Mirror(lab.router.inside(|| command.spawn().unwrap()), scratch);
+        let (mut stderr, mut said, mut line) = (BufReader::new(mirror.0.stderr.take().unwrap()), String::new(), String::new());
+        while stderr.read_line(&mut line).unwrap() > 0 {
+            said.push_str(&line);
+            if line.starts_with("noref: running: ") {
+                // Who says more is not to wait for a reader.
+                std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+                return Some(mirror);
+            }
+            line.clear();
+        }
+        let refused = ["Operation not permitted", "Permission denied", "not supported", "not implemented"];
+        assert!(refused.iter().any(|why| said.contains(why)), "{said}");
+        eprintln!("skipped: {said}");
+        None
+    }
+
+    fn socket(&self) -> std::path::PathBuf {
+        self.1.path().join("noref.sock")
+    }
+}
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_router_that_follows_the_kernel_shows_what_ip_shows_and_is_changed_by_it() {
+    let Some(lab) = Lab::new() else { return };
+    lab.router.ip("link set lo up").unwrap();
+    lab.router.ip("addr add 10.1.0.1/24 dev e0").unwrap();
+    lab.router.ip("addr add 10.2.0.1/24 dev e1").unwrap();
+    lab.router.ip("route add 10.9.0.0/16 nexthop via 10.2.0.2 weight 3 nexthop via 10.1.0.2").unwrap();
+    lab.router.ip("rule add from 10.0.0.0/8 lookup 7").unwrap();
+    lab.router.ip("neigh add 10.2.0.9 lladdr 02:00:00:00:0f:09 dev e1").unwrap();
+    let Some(router) = Mirror::start(&lab) else { return };
+    let socket = router.socket();
+    let noref = |line: &str| noref_ip(&socket, &line.split(' ').collect::<Vec<_>>(), "");
+    let kernel = |line: &str| {
+        let output = lab.router.inside(|| Command::new("ip").args(line.split(' ')).output().unwrap());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let same = |line: &str| {
+        let begin = Instant::now();
+        let text =
+            |text: String| text.lines().map(|line| line.trim_end().to_owned()).filter(|line| !line.contains("noref")).collect::<Vec<_>>();
+        while text(noref(line).1) != text(kernel(line)) {
+            assert!(begin.elapsed() < Duration::from_secs(10), "{line}\n{}\n{}", noref(line).1, kernel(line));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    for line in ["-4 route show table all", "route", "rule", "neigh show nud permanent", "route show dev e1"] {
+        same(line);
+    }
+    lab.router.ip("route replace 10.9.0.0/16 via 10.2.0.2 onlink dev e1 metric 9").unwrap();
+    same("route");
+    let (status, _, said) = noref("route add 10.8.0.0/16 via 10.2.0.2");
+    assert_eq!((status, said.as_str()), (2, "noref: the kernel keeps the tables of this router: use ip\n"));
+}

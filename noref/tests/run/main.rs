@@ -1,6 +1,7 @@
 //! `noref run` between the stacks of two hosts: the kernel's, in namespaces of their own, so that nothing of it stays behind.
 
 mod echo;
+#[allow(dead_code, reason = "other tests use more of it")]
 mod lab;
 mod mirror;
 

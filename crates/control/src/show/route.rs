@@ -99,6 +99,8 @@ impl Routes {
             Some(table) => vec![table],
             None => source.editor(|editor| editor.tables::<A>().into_iter().map(|(table, _)| table).collect()),
         };
+        // A mirror's own, which leaves packets to the kernel; the kernel has none of this number.
+        tables.retain(|table| *table != TableId(0));
         // The kernel goes through its buckets of tables, and has 256 of them.
         tables.sort_by_key(|table| (table.0 & 0xff, *table));
         let mut text = String::new();

@@ -7,9 +7,13 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use control::Configuration;
+use control::mirror::Follower;
+use control::show::Source;
+use plane::{SidCount, Tables};
+use route::{Editor, SidId};
 
 use crate::forms::shown;
-use crate::lab::{PORTS, configure, in_namespace, ports};
+use crate::lab::{PORTS, configure, follower, in_namespace, ports};
 
 /// What is asked, of both.
 const LINES: [&str; 16] = [
@@ -170,8 +174,7 @@ fn compare_text(text: &str, lines: &[&str]) -> Option<Vec<String>> {
     let mut compared = None;
     in_namespace(|| {
         ports();
-        if let Err(refused) = configure(text) {
-            eprintln!("the kernel: {refused}");
+        if configure(text).is_err() {
             return;
         }
         let mut differing = Vec::new();
@@ -187,6 +190,14 @@ fn compare_text(text: &str, lines: &[&str]) -> Option<Vec<String>> {
             }
             differing.extend(differs);
         }
+        let mirrored = Mirrored(follower());
+        differing.extend(lines.iter().flat_map(|line| {
+            // A mirror knows the kernel's other devices by name, and routes to the addresses of `lo` as ones that lead nowhere.
+            let known = |entry: &String| !(is_of_devices(line) && entry.contains("-far:") || is_behind_local(line, entry));
+            let of = |text: &str| entries_of(line, text).into_iter().filter(known).collect::<Vec<_>>();
+            let (ours, kernels) = (of(&shown(&mirrored, line)), of(&told(line)));
+            compared_entries(&format!("mirrored: ip {line}"), &ours, &kernels)
+        }));
         compared = Some(differing);
     });
     compared
@@ -194,11 +205,14 @@ fn compare_text(text: &str, lines: &[&str]) -> Option<Vec<String>> {
 
 /// What noref and the kernel of this namespace show differently.
 pub fn differences(configuration: &Configuration, line: &str) -> Vec<String> {
-    let (ours, kernels) = (ours(line, &shown(configuration, line)), asked(line));
+    compared_entries(&format!("ip {line}"), &ours(line, &shown(configuration, line)), &asked(line))
+}
+
+fn compared_entries(what: &str, ours: &[String], kernels: &[String]) -> Vec<String> {
     if ours == kernels {
         return Vec::new();
     }
-    let mut differing = vec![format!("ip {line}")];
+    let mut differing = vec![what.to_owned()];
     differing.extend(ours.iter().filter(|entry| !kernels.contains(entry)).map(|entry| format!("  noref:    {entry}")));
     differing.extend(kernels.iter().filter(|entry| !ours.contains(entry)).map(|entry| format!("  iproute2: {entry}")));
     if differing.len() == 1 {
@@ -209,9 +223,30 @@ pub fn differences(configuration: &Configuration, line: &str) -> Vec<String> {
 
 /// What the kernel has.
 pub fn asked(line: &str) -> Vec<String> {
+    theirs(line, &told(line))
+}
+
+fn told(line: &str) -> String {
     let told = Command::new("ip").args(line.split(' ')).output().expect("ip");
     // That an MTU is locked makes no difference to noref.
-    theirs(line, &String::from_utf8_lossy(&told.stdout).replace("mtu lock ", "mtu "))
+    String::from_utf8_lossy(&told.stdout).replace("mtu lock ", "mtu ")
+}
+
+/// A router that follows the kernel.
+struct Mirrored(Follower);
+
+impl Source for Mirrored {
+    fn editor<R>(&self, read: impl FnOnce(&Editor) -> R) -> R {
+        read(self.0.mirror().editor())
+    }
+
+    fn tables(&self) -> &Tables {
+        self.0.mirror().tables()
+    }
+
+    fn counted(&self, _: SidId) -> SidCount {
+        SidCount::default()
+    }
 }
 
 /// Entries, each with the lines that belong to it.
@@ -236,19 +271,22 @@ fn theirs(line: &str, text: &str) -> Vec<String> {
         ["0-far", "1-far", "2-far", "3-far"]
             .iter()
             .any(|far| entry.contains(&format!("e{far}@")) || entry.contains(&format!("dev e{far} ")))
-            || entry.contains(" dev lo ") && entry.ends_with(" metric 256 pref medium")
-            || line.contains("dev lo") && entry.ends_with(" metric 256 pref medium")
+            || is_behind_local(line, entry)
     };
-    let mut entries: Vec<_> = entries(text).into_iter().filter(|entry| !kernels_own(entry)).collect();
-    if is_of_devices(line) {
-        entries.iter_mut().for_each(|entry| *entry = device(entry));
-    } else if line.contains("neigh") {
-        entries.sort();
-    }
-    entries
+    let entries: Vec<_> = entries(text).into_iter().filter(|entry| !kernels_own(entry)).collect();
+    entries_of(line, &entries.join("\n"))
+}
+
+/// A route to an address of `lo` in table `main`.
+fn is_behind_local(line: &str, entry: &str) -> bool {
+    (entry.contains(" dev lo ") || line.contains("dev lo")) && entry.ends_with(" metric 256 pref medium")
 }
 
 fn ours(line: &str, text: &str) -> Vec<String> {
+    entries_of(line, text)
+}
+
+fn entries_of(line: &str, text: &str) -> Vec<String> {
     let mut entries = entries(text);
     if is_of_devices(line) {
         entries.iter_mut().for_each(|entry| *entry = device(entry));
