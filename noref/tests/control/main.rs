@@ -5,6 +5,7 @@ mod echo;
 #[allow(dead_code, reason = "shared with the tests of noref run")]
 #[path = "../run/lab.rs"]
 mod lab;
+mod mirror;
 mod program;
 mod trace;
 
