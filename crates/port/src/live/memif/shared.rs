@@ -68,6 +68,29 @@ impl Regions {
         let start = mapping.at::<u8>(offset, len).ok()?;
         Some(Place { start, len, regions: PhantomData })
     }
+
+    /// Has what stands there come to this core's cache: two lines, which hold most headers. There need not be anything.
+    #[inline]
+    pub(super) fn prefetch(&self, region: u16, offset: u32) {
+        if let Some(start) = self.start(region) {
+            prefetch(start.wrapping_add(offset as usize));
+            prefetch(start.wrapping_add(offset as usize + LINE));
+        }
+    }
+
+    /// As [`Regions::prefetch`], to be written.
+    #[inline]
+    pub(super) fn prefetch_to_fill(&self, region: u16, offset: u32) {
+        if let Some(start) = self.start(region) {
+            prefetch_to_write(start.wrapping_add(offset as usize));
+            prefetch_to_write(start.wrapping_add(offset as usize + LINE));
+        }
+    }
+
+    #[inline]
+    fn start(&self, region: u16) -> Option<*const u8> {
+        self.0.get(usize::from(region))?.at::<u8>(0, 0).ok().map(|start| start.as_ptr().cast_const())
+    }
 }
 
 /// Bytes within a region.
@@ -82,24 +105,6 @@ impl Place<'_> {
     #[inline]
     pub(super) fn len(self) -> usize {
         self.len
-    }
-
-    /// Has the first bytes come to this core's cache: two lines, which hold most headers.
-    #[inline]
-    pub(super) fn prefetch(self) {
-        prefetch(self.start.as_ptr());
-        if self.len > LINE {
-            prefetch(self.start.as_ptr().wrapping_add(LINE));
-        }
-    }
-
-    /// Has the first bytes come to this core's cache to be written.
-    #[inline]
-    pub(super) fn prefetch_to_fill(self) {
-        prefetch_to_write(self.start.as_ptr());
-        if self.len > LINE {
-            prefetch_to_write(self.start.as_ptr().wrapping_add(LINE));
-        }
     }
 
     /// Puts a copy of the bytes behind those of a buffer.

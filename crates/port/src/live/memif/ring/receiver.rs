@@ -112,11 +112,15 @@ impl Receiver {
     fn prefetch(&self, ahead: u16) {
         let counter = self.next.wrapping_add(ahead);
         match self.buffers {
-            Some(_) => self.ring.prefetch_to_write(counter.wrapping_add(AHEAD)),
-            None => self.ring.prefetch(counter.wrapping_add(AHEAD)),
-        }
-        if let Some(place) = self.place(ahead, self.ring.read(counter)) {
-            place.prefetch();
+            Some(buffers) => {
+                self.ring.prefetch_to_write(counter.wrapping_add(AHEAD));
+                self.ring.regions().prefetch(0, buffers.offset(self.ring.slot(counter)));
+            }
+            None => {
+                self.ring.prefetch(counter.wrapping_add(AHEAD));
+                let Descriptor { region, offset, .. } = self.ring.read(counter);
+                self.ring.regions().prefetch(region, offset);
+            }
         }
     }
 

@@ -47,9 +47,8 @@ impl Sender {
         if AHEAD < self.free {
             let counter = self.next.wrapping_add(AHEAD);
             self.ring.prefetch_to_write(counter.wrapping_add(AHEAD));
-            if let Some(place) = self.place(self.buffer(counter)) {
-                place.prefetch_to_fill();
-            }
+            let Descriptor { region, offset, .. } = self.buffer(counter);
+            self.ring.regions().prefetch_to_fill(region, offset);
         }
         let buffer = self.buffer(self.next);
         if packet.len() > buffer.length as usize {
