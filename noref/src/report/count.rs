@@ -29,7 +29,7 @@ impl Report {
         for (table, prefix, id) in sids {
             let Some(sid) = tables.sids.snapshot(id.0) else { continue };
             let mut report = SidReport {
-                sid: prefix.to_string(),
+                sid: format!("{}/{}", prefix.addr(), prefix.len()),
                 table: table.to_string(),
                 behavior: sid.descriptor().name.to_owned(),
                 packets: 0,

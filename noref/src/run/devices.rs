@@ -88,11 +88,6 @@ impl Opened {
         std::mem::take(&mut self.queues)
     }
 
-    /// What the operator should know, a sentence each.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
-    }
-
     /// The interface's number in the kernel; none of one that the kernel does not know.
     pub fn interface(&self) -> Option<u32> {
         match &self.backing {

@@ -271,9 +271,9 @@ impl Work {
             }
         }
         self.forward();
-        let (gone, stay) = std::mem::take(&mut self.queues).into_iter().partition(|queue| queue.place == place);
+        let (gone, stay): (Vec<Queue>, Vec<Queue>) = std::mem::take(&mut self.queues).into_iter().partition(|queue| queue.place == place);
         self.queues = stay;
-        for mut queue in Vec::<Queue>::from(gone) {
+        for mut queue in gone {
             let snapshot = queue.snapshot();
             match self.gone.iter_mut().find(|gone| gone.place == place) {
                 Some(gone) => gone.add(&snapshot),
