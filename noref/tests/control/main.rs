@@ -105,7 +105,7 @@ fn a_table_is_shown_again_each_second() {
 #[test]
 fn metrics_are_served_in_the_router_s_namespace() {
     let Some(lab) = Lab::new() else { return };
-    lab.router.ip("link set lo up");
+    lab.router.ip("link set lo up").unwrap();
     let Some(router) = Router::start(&lab, NETWORK, &["--metrics", "127.0.0.1:9101"]) else { return };
     assert!(lab.left.inside(|| ping("10.2.0.2".parse().unwrap(), 1)));
     let text = lab.router.inside(|| {

@@ -49,7 +49,7 @@ impl Drop for Mirroring {
 fn what_it_has_of_the_kernel_and_what_not_is_shown() {
     let Some(lab) = Lab::new() else { return };
     for line in ["addr add 10.1.0.1/24 dev e0", "addr add 10.2.0.1/24 dev e1", "route add 10.50.0.0/16 tos 0x10 via 10.2.0.2"] {
-        lab.router.ip(line);
+        lab.router.ip(line).unwrap();
     }
     let scratch = Scratch::new();
     let socket = scratch.path().join("noref.sock");
@@ -62,7 +62,7 @@ fn what_it_has_of_the_kernel_and_what_not_is_shown() {
     assert!(ports.contains("10.1.0.1/24") && ports.contains("10.2.0.1/24"), "{ports}");
 
     // What the kernel is told is there soon after.
-    lab.router.ip("route add 10.60.0.0/16 via 10.2.0.2 metric 7");
+    lab.router.ip("route add 10.60.0.0/16 via 10.2.0.2 metric 7").unwrap();
     let begin = Instant::now();
     while !printed(&socket, &["show", "routes"]).lines().any(|line| line.contains("10.60.0.0/16") && line.contains("via 10.2.0.2 dev e1")) {
         assert!(begin.elapsed() < PATIENCE, "{}", printed(&socket, &["show", "routes"]));
