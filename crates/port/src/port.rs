@@ -131,7 +131,8 @@ pub trait Port {
     /// What the port counted.
     fn counters(&self) -> Counters;
 
-    /// What poll(2) waits for when nothing is to be received: readable when something is. None when the port never waits.
+    /// What poll(2) waits for when nothing is to be received: readable when something is. None when the port never waits. To be asked each time before
+    /// waiting: a port may have its peer wake it from here to the next [`Port::rx`] only.
     #[cfg(unix)]
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
