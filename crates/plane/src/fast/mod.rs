@@ -79,8 +79,8 @@ impl Fast {
         while !pass.next.is_empty() {
             std::mem::swap(now, pass.next);
             pass.next.clear(cx.refs);
-            now.v6.answer(&cx.tables.network.v6, cx, routes, |scope, place, key, route| pass.step6(scope, place, key, route));
-            now.v4.answer(&cx.tables.network.v4, cx, routes, |_, place, key, route| pass.step4(place, key, route));
+            pass.answer6(&now.v6, routes);
+            pass.answer4(&now.v4, routes);
         }
         pass.ways.count(pass.ledger);
         *ways = Ways::reuse(pass.ways);

@@ -9,7 +9,7 @@ use wire::{eth, ipv4, ipv6};
 
 use super::Other;
 use super::enter::{Ingress, is_plain6};
-use super::lanes::{Lanes, PlaceInBurst, Scope};
+use super::lanes::{Family, Lanes, PlaceInBurst, Scope};
 use super::state::State;
 use super::ways::{Does, Ways};
 use crate::arrivals::{BURST, Runs};
@@ -78,6 +78,7 @@ pub(super) struct Pass<'p, 'c, 'g> {
 
 impl<'g> Pass<'_, '_, 'g> {
     /// Looks at all frames: the plain ones ask, the others take the general way.
+    #[inline(never)]
     pub(super) fn enter(&mut self) {
         let runs = self.runs;
         for (places, port, time) in runs.iter() {
@@ -109,9 +110,22 @@ impl<'g> Pass<'_, '_, 'g> {
         self.others.push(Other { place, packet, verdict });
     }
 
+    /// Looks up what IPv6 packets ask for, and does what the routes say.
+    // Apart from the other loops of a burst, so that each has the processor's registers for itself.
+    #[inline(never)]
+    pub(super) fn answer6(&mut self, asked: &Family<Ipv6Addr>, routes: &mut Vec<u32>) {
+        asked.answer(&self.cx.tables.network.v6, self.cx, routes, |scope, place, key, route| self.step6(scope, place, key, route));
+    }
+
+    /// As [`Pass::answer6`] for IPv4.
+    #[inline(never)]
+    pub(super) fn answer4(&mut self, asked: &Family<Ipv4Addr>, routes: &mut Vec<u32>) {
+        asked.answer(&self.cx.tables.network.v4, self.cx, routes, |_, place, key, route| self.step4(place, key, route));
+    }
+
     /// Does what the route found says: the packet is ready to leave, asks again, or takes the general way.
-    #[inline]
-    pub(super) fn step6(&mut self, scope: Scope, place: PlaceInBurst, key: u128, route: u32) {
+    #[inline(always)]
+    fn step6(&mut self, scope: Scope, place: PlaceInBurst, key: u128, route: u32) {
         let (cx, at) = (self.cx, usize::from(place));
         let fib = &cx.tables.network.v6;
         let held = self.hold(fib, route);
@@ -146,8 +160,8 @@ impl<'g> Pass<'_, '_, 'g> {
     }
 
     /// As [`Pass::step6`] for IPv4.
-    #[inline]
-    pub(super) fn step4(&mut self, place: PlaceInBurst, key: u32, route: u32) {
+    #[inline(always)]
+    fn step4(&mut self, place: PlaceInBurst, key: u32, route: u32) {
         let (cx, at) = (self.cx, usize::from(place));
         let fib = &cx.tables.network.v4;
         let held = self.hold(fib, route);
@@ -266,7 +280,7 @@ impl Pass<'_, '_, '_> {
         asks
     }
 
-    #[inline]
+    #[inline(always)]
     fn ask6(&mut self, scope: Scope, place: PlaceInBurst, key: u128) -> bool {
         let state = &mut self.states[usize::from(place)];
         let asks = self.cx.plain6 && state.lookups < MAX_LOOKUPS && self.next.v6.push(scope, place, key);
