@@ -75,6 +75,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::time::Instant;
 
+    use super::super::protocol::Reply;
     use super::super::testing::{Served, router};
     use super::*;
 
@@ -110,6 +111,27 @@ mod tests {
             all.contains("\"prefix\":\"10.9.0.0/16\",\"kind\":\"unicast\",\"ways\":[{\"dev\":\"e0\",\"via\":\"10.0.0.2\",\"weight\":1}]"),
             "{all}"
         );
+    }
+
+    #[test]
+    fn a_long_table_comes_in_short_lines_each_route_once_and_in_order() {
+        let route = |n: u32| format!("ip route add 20.{}.{}.0/24 via 10.0.0.2\n", n >> 8, n & 255);
+        let network = NETWORK.to_owned() + &(0..3000).map(route).collect::<String>();
+        let served = Served::new(&router(&network, &["e0"]));
+        let mut peer = served.connect();
+        peer.send(b"{\"v\":1,\"show\":{\"what\":\"routes\"}}\n");
+        let mut prefixes = Vec::new();
+        loop {
+            let line = peer.line();
+            assert!(line.len() < 64 * 1024, "{} bytes", line.len());
+            let Reply { body: Body::Routes(rows), more, .. } = serde_json::from_str(&line).unwrap() else { panic!("{line}") };
+            prefixes.extend(rows.into_iter().filter(|row| row.prefix.starts_with("20.")).map(|row| row.prefix));
+            if !more {
+                break;
+            }
+        }
+        let expected: Vec<_> = (0..3000_u32).map(|n| format!("20.{}.{}.0/24", n >> 8, n & 255)).collect();
+        assert_eq!(prefixes, expected);
     }
 
     #[test]

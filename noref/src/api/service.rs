@@ -1,5 +1,6 @@
 //! Something that is served at a socket: a thread that takes connections, and one for each of them, of which there are only so many.
 
+use std::cell::Cell;
 use std::io::{self, ErrorKind};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
@@ -63,9 +64,13 @@ impl Drop for Service {
 /// Takes connections until `end` can be read.
 fn listen(name: &str, listener: &Listener, bounds: Bounds, serve: &(impl Fn(&Stream, bool) -> io::Result<()> + Sync), end: &UnixStream) {
     let clients = Clients { most: bounds.clients, streams: Mutex::default() };
+    // Said once, until a connection comes in again.
+    let said = Cell::new(false);
     let failed = |error: &io::Error| {
         // No descriptors left, most likely. It passes, or it does not; it is no reason to spin.
-        say(format_args!("{name} took no connection: {error}"));
+        if !said.replace(true) {
+            say(format_args!("{name} took no connection: {error}"));
+        }
         thread::sleep(BREATH);
     };
     thread::scope(|scope| {
@@ -82,7 +87,10 @@ fn listen(name: &str, listener: &Listener, bounds: Bounds, serve: &(impl Fn(&Str
                         let _ = serve(&stream, client.place.is_some());
                         drop(client);
                     });
-                    spawned.as_ref().err().inspect(|error| failed(error));
+                    match spawned {
+                        Ok(_) => said.set(false),
+                        Err(error) => failed(&error),
+                    }
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 Err(error) => failed(&error),
