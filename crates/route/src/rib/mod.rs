@@ -1,77 +1,21 @@
 //! The control plane's copy of the tables: every route that was configured, best or not, and what was made of it.
 
-use std::borrow::Cow;
+mod commit;
+mod entry;
+mod hash;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use rcu::Domain;
 use smallvec::SmallVec;
 
+pub use self::entry::{Effect, Hop, Put, RouteEntry};
+use self::hash::FastHash;
 use crate::draft::Draft;
-use crate::fib::{Policy, Table};
-use crate::naming::Naming;
-use crate::{Action, Address, ConfigError, Dst, Encap, Fib, IfIndex, Kind, Neighbours, Nexthop, Prefix, Rule, TableId};
-
-/// One way out, as configured.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Hop {
-    /// The interface.
-    pub dev: IfIndex,
-    /// The gateway.
-    pub via: Option<IpAddr>,
-    /// The gateway is on the link, whatever the addresses say: a note of how the route was given.
-    pub onlink: bool,
-    /// What this way does to the packet.
-    pub encap: Encap,
-    /// Share of the flows.
-    pub weight: u16,
-}
-
-/// What routes of the same effect have in common: one `Dst` serves them all.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Effect {
-    /// Kind of route.
-    pub kind: Kind,
-    /// Ways out.
-    pub hops: Vec<Hop>,
-    /// MTU, bytes; 0: none given.
-    pub mtu: u32,
-    /// Preferred source.
-    pub src: Option<IpAddr>,
-}
-
-/// A configured route, without its prefix.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RouteEntry {
-    /// Lower is better.
-    pub metric: u32,
-    /// Protocol number (`proto`): who put it there.
-    pub protocol: u8,
-    /// Scope number as in `ip route`.
-    pub scope: u8,
-    /// What it does.
-    pub effect: Arc<Effect>,
-}
-
-impl RouteEntry {
-    /// True of what is a way of one route together with others of its metric: in IPv6 routes through gateways.
-    pub fn joins<A: Address>(&self) -> bool {
-        A::BITS == 128 && self.effect.kind == Kind::Unicast && self.effect.hops.iter().all(|hop| hop.via.is_some())
-    }
-}
-
-/// How a route is put beside those that stand there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Put {
-    /// It must not exist.
-    Add,
-    /// It takes the place of the first of its metric (in IPv6 of all that are ways of one route), or is added.
-    Replace,
-    /// It is put behind those of its metric; in IPv6 it becomes a further way of them.
-    Append,
-}
+use crate::fib::Table;
+use crate::{Action, Address, ConfigError, IfIndex, Kind, Prefix, Rule, TableId};
 
 /// Routes of a prefix, best first; nearly always one.
 type Entries = SmallVec<[RouteEntry; 1]>;
@@ -114,9 +58,6 @@ struct Made {
     id: u32,
     users: usize,
 }
-
-/// Changes of a match table, one by one, after which is looked what workers have left of it.
-const RECLAIM_EVERY: u32 = 32;
 
 /// All tables and rules of one family.
 pub struct Rib<A: Address> {
@@ -371,168 +312,6 @@ impl<A: Address> Rib<A> {
         // What no route has any more is known to nobody else.
         self.effects.iter().filter(|effect| Arc::strong_count(effect) > 1).map(|effect| &**effect)
     }
-
-    /// Makes readers see everything changed since the last commit.
-    pub(crate) fn commit(&mut self, fib: &Fib<A>, neighbours: &Neighbours, naming: &mut Naming) {
-        for id in std::mem::take(&mut self.dirty) {
-            let Some(mut table) = self.tables.remove(&id) else { continue };
-            self.commit_table(&mut table, fib, neighbours, naming);
-            self.tables.insert(id, table);
-        }
-        let new = !std::mem::take(&mut self.new).is_empty();
-        if self.rules.commit() || new {
-            fib.policy.publish(self.policy());
-        }
-        self.domain.reclaim();
-    }
-
-    /// Takes back everything changed since the last commit.
-    pub(crate) fn rollback(&mut self) {
-        for id in std::mem::take(&mut self.dirty) {
-            let Some(RibTable { routes, dirty, lengths, .. }) = self.tables.get_mut(&id) else { continue };
-            for (prefix, before) in dirty.drain(..) {
-                let Some(slot) = routes.get_mut(&prefix) else { continue };
-                let length = &mut lengths[usize::from(prefix.len())];
-                match (slot.entries.is_empty(), before.is_empty()) {
-                    (true, false) => *length += 1,
-                    (false, true) => *length -= 1,
-                    _ => {}
-                }
-                if before.is_empty() {
-                    routes.remove(&prefix);
-                } else {
-                    (slot.entries, slot.dirty) = (before, false);
-                }
-            }
-        }
-        for id in std::mem::take(&mut self.new) {
-            self.tables.remove(&id);
-        }
-        self.rules.rollback();
-        self.reachable.clear();
-    }
-
-    fn policy(&self) -> Policy<A> {
-        let table = |id: &TableId| self.tables.get(id).map(|table| table.published.clone());
-        let rules = self.rules.iter().map(|rule| {
-            let lookup = if let Action::Lookup(id) = &rule.action { table(id) } else { None };
-            (rule.clone(), lookup)
-        });
-        let rules = rules.collect();
-        let mut tables: Vec<_> = self.tables.values().map(|table| table.published.clone()).collect();
-        tables.sort_by_key(|table| table.id());
-        Policy { rules, tables }
-    }
-
-    fn commit_table(&mut self, table: &mut RibTable<A>, fib: &Fib<A>, neighbours: &Neighbours, naming: &mut Naming) {
-        let mut dirty = std::mem::take(&mut table.dirty);
-        dirty.sort_unstable_by_key(|(prefix, _)| *prefix);
-        for (prefix, before) in &dirty {
-            let Some(slot) = table.routes.get_mut(prefix) else { continue };
-            slot.dirty = false;
-            naming.change(before, &slot.entries);
-        }
-        if dirty.iter().any(|(prefix, _)| prefix.addr().is_link_scoped()) {
-            self.commit_scoped(table, &dirty, fib, neighbours);
-            dirty.retain(|(prefix, _)| !prefix.addr().is_link_scoped());
-        }
-        let mut changed = Vec::with_capacity(dirty.len());
-        let mut gone = Vec::new();
-        let mut few = 0_u32;
-        // What a change takes out of the match table can be used for the next ones only once workers have left it: without that, many changes one by one
-        // make it grow and be copied again and again.
-        let domain = &self.domain.clone();
-        let mut one_more = || {
-            few += 1;
-            if few.is_multiple_of(RECLAIM_EVERY) {
-                domain.reclaim();
-            }
-        };
-        for (prefix, _) in dirty {
-            let (Some(slot), Some(key)) = (table.routes.get_mut(&prefix), prefix.to_lpm()) else { continue };
-            let new = if slot.entries.is_empty() { 0 } else { self.make(best::<A>(&slot.entries), fib, neighbours) };
-            match std::mem::replace(&mut slot.leaf, new) {
-                0 => {}
-                old => gone.push(old),
-            }
-            if new == 0 {
-                table.published.lpm.remove(key);
-                table.routes.remove(&prefix);
-                one_more();
-            } else {
-                changed.push((key, new));
-            }
-        }
-        // So few beside what there is that the match table would not be made anew.
-        if changed.len() < 64 || changed.len() < table.routes.len() / 64 {
-            for (prefix, id) in changed {
-                table.published.lpm.insert(prefix, id);
-                one_more();
-            }
-        } else {
-            table.published.lpm.extend(changed);
-        }
-        // Not before the match table has stopped leading to them.
-        gone.into_iter().for_each(|old| self.unmake(old, fib));
-    }
-
-    fn commit_scoped(&mut self, table: &mut RibTable<A>, dirty: &[(Prefix<A>, Entries)], fib: &Fib<A>, neighbours: &Neighbours) {
-        for (prefix, _) in dirty.iter().filter(|(prefix, _)| prefix.addr().is_link_scoped()) {
-            if table.routes.get(prefix).is_some_and(|slot| slot.entries.is_empty()) {
-                table.routes.remove(prefix);
-                table.link_scoped.remove(prefix);
-            } else {
-                table.link_scoped.insert(*prefix);
-            }
-        }
-        let mut scoped = Vec::new();
-        for prefix in &table.link_scoped {
-            for entry in table.routes.get(prefix).into_iter().flat_map(|slot| &slot.entries) {
-                for hop in &entry.effect.hops {
-                    let effect = Effect { hops: vec![*hop], ..(*entry.effect).clone() };
-                    scoped.push((*prefix, hop.dev, self.make(Cow::Owned(effect), fib, neighbours)));
-                }
-            }
-        }
-        scoped.sort_by_key(|(prefix, dev, _)| (std::cmp::Reverse(prefix.len()), *dev));
-        let made = scoped.iter().map(|&(_, _, id)| id).collect();
-        table.published.scoped.publish(scoped);
-        for id in std::mem::replace(&mut table.scoped, made) {
-            self.unmake(id, fib);
-        }
-    }
-
-    /// The `Dst` of an effect, made when no other route has it.
-    fn make(&mut self, effect: Cow<'_, Effect>, fib: &Fib<A>, neighbours: &Neighbours) -> u32 {
-        if let Some(made) = self.made.get_mut(&*effect) {
-            made.users += 1;
-            return made.id;
-        }
-        let mut hops = effect.hops.iter().map(|hop| Nexthop {
-            dev: hop.dev,
-            gateway: hop.via.map(|via| neighbours.entry(hop.dev, via)),
-            encap: hop.encap,
-            weight: hop.weight,
-        });
-        let nexthop = hops.next();
-        let more = hops.collect();
-        let id = fib.dsts.insert(Arc::new(Dst { kind: effect.kind, nexthop, more, mtu: effect.mtu, src: effect.src }));
-        let effect = Arc::new(effect.into_owned());
-        self.made.insert(effect.clone(), Made { id, users: 1 });
-        self.made_by_id.insert(id, effect);
-        id
-    }
-
-    fn unmake(&mut self, id: u32, fib: &Fib<A>) {
-        let Some(effect) = self.made_by_id.get(&id) else { return };
-        let Some(made) = self.made.get_mut(effect) else { return };
-        made.users -= 1;
-        if made.users == 0 {
-            fib.dsts.remove(id);
-            self.made.remove(effect);
-            self.made_by_id.remove(&id);
-        }
-    }
 }
 
 /// Replaces the `first` route of the metric; in IPv6 rather the first that joins others as `route` does, and with it all that it is joined with (Linux
@@ -545,57 +324,5 @@ fn replace<A: Address>(entries: &mut SmallVec<[RouteEntry; 1]>, first: usize, ro
     if old.joins::<A>() {
         let mut place = 0..;
         entries.retain(|entry| place.next() == Some(at) || entry.metric != metric || !entry.joins::<A>());
-    }
-}
-
-/// What the best routes of a prefix do together.
-fn best<A: Address>(entries: &[RouteEntry]) -> Cow<'_, Effect> {
-    let first = &entries[0];
-    if entries.len() == 1 || !first.joins::<A>() {
-        return Cow::Borrowed(&first.effect);
-    }
-    let mut effect = (*first.effect).clone();
-    let others = entries[1..].iter().filter(|entry| entry.metric == first.metric && entry.joins::<A>());
-    effect.hops.extend(others.flat_map(|entry| entry.effect.hops.iter().copied()));
-    Cow::Owned(effect)
-}
-
-/// For keys that the operator chooses: a multiplication a word spreads them well, and a full table has a million.
-#[derive(Default)]
-pub(crate) struct PrefixHasher(u64);
-
-type FastHash = BuildHasherDefault<PrefixHasher>;
-
-impl Hasher for PrefixHasher {
-    fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 32
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u8(&mut self, value: u8) {
-        self.write_u64(u64::from(value));
-    }
-
-    fn write_u32(&mut self, value: u32) {
-        self.write_u64(u64::from(value));
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-
-    fn write_usize(&mut self, value: usize) {
-        self.write_u64(value as u64);
-    }
-
-    fn write_u16(&mut self, value: u16) {
-        self.write_u64(u64::from(value));
     }
 }

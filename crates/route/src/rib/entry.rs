@@ -1,0 +1,65 @@
+//! Routes as they are configured.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crate::{Address, Encap, IfIndex, Kind};
+
+/// One way out, as configured.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Hop {
+    /// The interface.
+    pub dev: IfIndex,
+    /// The gateway.
+    pub via: Option<IpAddr>,
+    /// The gateway is on the link, whatever the addresses say: a note of how the route was given.
+    pub onlink: bool,
+    /// What this way does to the packet.
+    pub encap: Encap,
+    /// Share of the flows.
+    pub weight: u16,
+}
+
+/// What routes of the same effect have in common: one `Dst` serves them all.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Effect {
+    /// Kind of route.
+    pub kind: Kind,
+    /// Ways out.
+    pub hops: Vec<Hop>,
+    /// MTU, bytes; 0: none given.
+    pub mtu: u32,
+    /// Preferred source.
+    pub src: Option<IpAddr>,
+}
+
+/// A configured route, without its prefix.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RouteEntry {
+    /// Lower is better.
+    pub metric: u32,
+    /// Protocol number (`proto`): who put it there.
+    pub protocol: u8,
+    /// Scope number as in `ip route`.
+    pub scope: u8,
+    /// What it does.
+    pub effect: Arc<Effect>,
+}
+
+impl RouteEntry {
+    /// True of what is a way of one route together with others of its metric: in IPv6 routes through gateways.
+    pub fn joins<A: Address>(&self) -> bool {
+        A::BITS == 128 && self.effect.kind == Kind::Unicast && self.effect.hops.iter().all(|hop| hop.via.is_some())
+    }
+}
+
+/// How a route is put beside those that stand there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Put {
+    /// It must not exist.
+    Add,
+    /// It takes the place of the first of its metric (in IPv6 of all that are ways of one route), or is added.
+    Replace,
+    /// It is put behind those of its metric; in IPv6 it becomes a further way of them.
+    Append,
+}
