@@ -101,9 +101,10 @@ pub(crate) fn route6<'g>(
     }
 }
 
-/// A packet whose way leads to a device of the kernel. One that a SID sends to a neighbour (`by_sid`) the kernel would send elsewhere, not knowing that.
+/// A packet whose way leads to a device of the kernel. One that a SID sends to a neighbour (`by_sid`) the kernel would send elsewhere, not knowing that: the
+/// mirror leaves such SIDs to the kernel, so this is for the moment in which that changes.
 fn kernels<'g>(by_sid: bool) -> Verdict<'g> {
-    if by_sid { Verdict::Drop(DropReason::Unsupported) } else { Verdict::Kernel }
+    if by_sid { Verdict::Drop(DropReason::SidDevice) } else { Verdict::Kernel }
 }
 
 /// A local route: some behaviours must not reach it.

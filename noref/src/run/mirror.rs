@@ -92,7 +92,7 @@ impl Mirroring {
         for (place, index) in ports.iter().enumerate() {
             follower.set_port(place, Some(IfIndex(*index)));
         }
-        follower.settle(FIRST_READ).map_err(unreadable)?;
+        follower.read_all(FIRST_READ).map_err(unreadable)?;
         let events = follower.as_fd().try_clone_to_owned().map_err(Failure::unusable)?;
         let (here, there) = UnixStream::pair().map_err(Failure::unusable)?;
         here.set_nonblocking(true).map_err(Failure::unusable)?;
@@ -144,16 +144,9 @@ impl Mirroring {
         }
     }
 
-    /// The VRF devices that ports are in.
+    /// The VRF devices: packets can be in any of them, by their port or by a SID.
     pub fn vrfs(&self) -> Vec<IfIndex> {
-        let devices: Vec<IfIndex> = self.filters().ports.iter().flatten().map(|port| port.index).collect();
-        self.read(|mirror| {
-            let links = mirror.editor().links();
-            let mut vrfs: Vec<_> = devices.iter().filter_map(|index| links.vrf_of(*index)).map(|vrf| vrf.index).collect();
-            vrfs.sort_unstable();
-            vrfs.dedup();
-            vrfs
-        })
+        self.read(|mirror| mirror.editor().links().iter().filter(|link| link.is_vrf()).map(|link| link.index).collect())
     }
 
     /// The port in place `place` is the device of this number, with the filter in front of it; none: it is not there.

@@ -65,7 +65,6 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let places =
         Places::take(&settings.control.socket, settings.control.group.as_deref(), settings.metrics.as_ref()).map_err(Failure::unusable)?;
     let workers = settings.workers.unwrap_or_else(|| shares::fitting(&found, &settings.ports));
-    port::live::lock_memory_freely();
     let Started { router, ports, beside } = match &settings.mode {
         Mode::Standalone(net) => start::standalone(&found, &settings, workers, net)?,
         Mode::Mirror => start::mirror(&found, &settings, workers)?,

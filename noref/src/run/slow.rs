@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! worker ──► TunSender, its own ──► noref0 ──► the kernel's stack: delivered there, or forwarded
-//!                    (one more, noref-vN, for each VRF that ports are in)
+//!                    (one more, noref-vN, for each VRF)
 //! ```
 //! To the kernel it is another interface than the one the packet came in by: rules and packet filters that look at the input interface see `noref0`. Whether
 //! the source address may come in there is looked at by noref before, for the real interface, so the kernel's own filter is off on the device.
@@ -23,11 +23,15 @@ use crate::stderr::say;
 
 /// The device of the default VRF.
 const DEVICE: &str = "noref0";
+/// VRFs that have a device.
+const VRFS: usize = 256;
 
 /// The devices by which packets go up.
 pub struct Slow {
     default: TapPort,
     vrfs: Vec<(IfIndex, TapPort)>,
+    /// The last error that was told.
+    complaint: Option<String>,
 }
 
 impl Slow {
@@ -46,7 +50,7 @@ impl Slow {
                 "warning: net.ipv4.conf.all.rp_filter=1 holds for {DEVICE} too, where packets come in that noref leaves to the kernel: it will drop those of IPv4; set it for single interfaces instead"
             ));
         }
-        Ok(Slow { default, vrfs: Vec::new() })
+        Ok(Slow { default, vrfs: Vec::new(), complaint: None })
     }
 
     /// A worker's ways up.
@@ -63,7 +67,7 @@ impl Slow {
         let before = self.vrfs.len();
         self.vrfs.retain(|(vrf, _)| vrfs.contains(vrf));
         let mut changed = self.vrfs.len() != before;
-        for &vrf in vrfs {
+        for &vrf in vrfs.iter().take(VRFS) {
             if self.vrfs.iter().any(|(known, _)| *known == vrf) {
                 continue;
             }
@@ -72,7 +76,13 @@ impl Slow {
                     self.vrfs.push((vrf, device));
                     changed = true;
                 }
-                Err(error) => say(format_args!("packets of a VRF cannot be left to the kernel: {error}")),
+                Err(error) => {
+                    let error = error.to_string();
+                    if self.complaint.as_ref() != Some(&error) {
+                        say(format_args!("packets of a VRF cannot be left to the kernel: {error}"));
+                    }
+                    self.complaint = Some(error);
+                }
             }
         }
         changed

@@ -75,6 +75,27 @@ fn what_leads_to_an_interface_that_is_no_port_goes_up_to_the_kernel() {
 }
 
 #[test]
+fn a_sid_whose_nexthop_is_behind_another_interface_is_the_kernels_until_it_is_not() {
+    let sid = "-6 route add fc00::d4 encap seg6local action End.DX4 nh4 10.8.0.2 dev e1\nroute add 10.8.0.2 via 10.3.0.2\n";
+    let Some(lab) = Lab::with_kernel(&format!("{}{sid}", KERNEL.replace("fc00::d4", "fc00::d5"))) else { return };
+    lab.side.ip("addr add 10.9.0.9/32 dev lo").unwrap();
+    let Some(router) = Router::mirror(&lab, &["--json"]) else { return };
+    // Linux sends by the route to the inner destination, but for the nexthop it would be forwarded by noref.
+    lab.router.ip("route add 10.9.0.9 via 10.3.0.2").unwrap();
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(answers(&lab.left, "10.9.0.9", 3), 3, "decapsulated by the kernel");
+    lab.router.ip("route replace 10.8.0.2 via 10.2.0.2").unwrap();
+    lab.router.ip("route replace 10.9.0.9 via 10.2.0.2").unwrap();
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(answers(&lab.left, "10.9.0.9", 3), 3, "decapsulated by noref");
+    let (report, _) = report(router);
+    assert_eq!(number(&report, "/kernel"), 3, "{report}");
+    let sids = report.pointer("/sids").and_then(Value::as_array).unwrap();
+    let packets = sids.iter().find(|sid| sid["sid"] == "fc00::d4/128").and_then(|sid| sid["packets"].as_u64());
+    assert_eq!(packets, Some(3), "{report}");
+}
+
+#[test]
 fn a_packet_waits_until_the_kernel_has_found_its_neighbour() {
     let Some(lab) = Lab::with_kernel(KERNEL) else { return };
     let Some(router) = Router::mirror(&lab, &["--json"]) else { return };

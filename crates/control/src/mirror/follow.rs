@@ -60,6 +60,8 @@ pub struct Follow {
     /// What happened.
     pub counters: MirrorCounters,
     again: Again,
+    /// What was never read.
+    unread: Objects,
     /// Events were lost: what still waits to be read is from before or around the loss, and of no use.
     lost: bool,
     /// When something was first to be dumped later, and the last event.
@@ -87,6 +89,7 @@ impl Follow {
             dirty: Dirty { settings: true, ..Dirty::default() },
             counters: MirrorCounters::default(),
             again: Again { now: Objects::ALL, later: Objects::NONE },
+            unread: Objects::ALL,
             lost: false,
             waiting_since: None,
             last_event: Duration::ZERO,
@@ -226,7 +229,13 @@ impl Follow {
         self.next_check = Duration::ZERO;
     }
 
+    /// True once everything was read, however much of it changed since.
+    pub fn has_read_all(&self) -> bool {
+        self.unread.is_empty()
+    }
+
     fn settled(&mut self, object: Object) {
+        self.unread.remove(object);
         self.again.now.remove(object);
         self.checking.remove(object);
     }

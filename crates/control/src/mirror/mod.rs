@@ -12,6 +12,7 @@
 
 mod decode;
 mod dump;
+mod elsewhere;
 mod event;
 mod follow;
 mod here;

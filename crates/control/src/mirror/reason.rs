@@ -24,6 +24,9 @@ pub enum Reason {
     /// A SID or policy that noref refuses.
     #[error("{0}")]
     Refused(String),
+    /// A SID after which packets leave by a device of the kernel: they must be left to it as they came.
+    #[error("its packets go on by a device that is no port of noref")]
+    Elsewhere,
     /// A type of route.
     #[error("routes of type {0} are not implemented")]
     RouteType(u8),

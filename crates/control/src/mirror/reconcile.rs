@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use plane::Tables;
 use route::{Action, Editor, Effect, Hop, IfIndex, Kind, Link, LinkKind, MirroredRoute, NeighbourState, Prefix, Rule, SidId, TableId};
-use srv6::HmacKeys;
+use srv6::{Attributes, HmacKeys};
 
 use super::decode::Family;
 use super::decode::address::DeviceAddress;
+use super::decode::encap::Encap;
 use super::decode::link::{Device, DeviceKind};
 use super::decode::nexthop::Nexthop;
-use super::decode::route::{KernelRoute, Place};
+use super::decode::route::{KernelRoute, Place, Way};
 use super::decode::rule::{KernelRule, RuleAction};
+use super::elsewhere::Elsewhere;
 use super::here::Here;
 use super::owned::{Making, Owned};
 use super::snapshot::{Dirty, Routes, Snapshot};
@@ -30,6 +32,7 @@ pub struct Mirror {
     ports: Vec<PortIs>,
     devices: BTreeMap<IfIndex, Seen>,
     here: Here,
+    elsewhere: Elsewhere,
     owned4: Owned<Ipv4Addr>,
     owned6: Owned<Ipv6Addr>,
     unsupported_routes4: HashMap<Place<Ipv4Addr>, Reason>,
@@ -66,6 +69,7 @@ impl Mirror {
             ports: ports.iter().map(|port| PortIs::Named((*port).into())).collect(),
             devices: BTreeMap::new(),
             here: Here::default(),
+            elsewhere: Elsewhere::default(),
             owned4: Owned::default(),
             owned6: Owned::default(),
             unsupported_routes4: HashMap::new(),
@@ -152,14 +156,18 @@ impl Mirror {
         for place in dirty.routes4 {
             let list = snapshot.routes4.get(&place);
             self.here.look(place, list);
-            let made = routes(&mut self.editor, &self.tables, &mut self.owned4, snapshot, place, list);
-            note(&mut self.unsupported_routes4, place, made);
+            let made = routes(&mut self.editor, &self.tables, &mut self.owned4, snapshot, place, list, false);
+            self.elsewhere.look4(&self.editor, place);
+            note(&mut self.unsupported_routes4, place, made.unsupported);
         }
         for place in dirty.routes6 {
             let list = snapshot.routes6.get(&place);
             self.here.look(place, list);
-            let made = routes(&mut self.editor, &self.tables, &mut self.owned6, snapshot, place, list);
-            note(&mut self.unsupported_routes6, place, made);
+            self.routes6(snapshot, place);
+        }
+        // What SIDs lead to depends on all routes.
+        for place in self.elsewhere.changed(&self.editor) {
+            self.routes6(snapshot, place);
         }
         for key in dirty.neighbours {
             self.neighbour(key, snapshot.neighbours.get(&key).copied());
@@ -168,6 +176,13 @@ impl Mirror {
         self.owned4.remove_retired(&self.tables);
         self.owned6.remove_retired(&self.tables);
         self.editor.network().domain().reclaim();
+    }
+
+    fn routes6(&mut self, snapshot: &Snapshot, place: Place<Ipv6Addr>) {
+        let elsewhere = self.elsewhere.is(place);
+        let made = routes(&mut self.editor, &self.tables, &mut self.owned6, snapshot, place, snapshot.routes6.get(&place), elsewhere);
+        self.elsewhere.look6(&self.editor, place, made.sids);
+        note(&mut self.unsupported_routes6, place, made.unsupported);
     }
 
     fn neighbour(&mut self, (dev, addr): (IfIndex, IpAddr), known: Option<(NeighbourState, wire::Mac)>) {
@@ -297,7 +312,15 @@ fn concerned<A: Family>(routes: &Routes<A>, devices: &HashSet<IfIndex>, objects:
     routes.iter().filter(|(_, list)| list.iter().any(concerns)).map(|(place, _)| *place).collect()
 }
 
-/// Makes what the tables have for a prefix; the reason why some of its packets are left to the kernel.
+/// What was made of a prefix's routes.
+struct Made {
+    /// The reason why some of its packets are left to the kernel.
+    unsupported: Option<Reason>,
+    /// The SIDs that are among them.
+    sids: Vec<Attributes>,
+}
+
+/// Makes what the tables have for a prefix. `elsewhere`: the packets of its SIDs go on by devices of the kernel.
 fn routes<A: Family>(
     editor: &mut Editor,
     tables: &Tables,
@@ -305,14 +328,23 @@ fn routes<A: Family>(
     snapshot: &Snapshot,
     place: Place<A>,
     list: Option<&Vec<KernelRoute>>,
-) -> Option<Reason> {
+    elsewhere: bool,
+) -> Made {
     let mut making = owned.begin(place, tables);
     let mut unsupported = None;
+    let mut sids = Vec::new();
     let mut made: Vec<(MirroredRoute, Effect)> = Vec::new();
     for route in list.into_iter().flatten() {
         let head = MirroredRoute { metric: route.metric, protocol: route.protocol, scope: route.scope };
         let effect = resolve::<A>(route, &snapshot.nexthops, &snapshot.devices).and_then(|resolved| match resolved {
-            Some(resolved) => effect(route, &resolved.ways, resolved.kind, &mut making).map(Some),
+            Some(resolved) => {
+                let before = sids.len();
+                sids.extend(resolved.ways.iter().filter_map(|(way, _)| sid(way)));
+                if elsewhere && sids.len() > before {
+                    return Err(Reason::Elsewhere);
+                }
+                effect(route, &resolved.ways, resolved.kind, &mut making).map(Some)
+            }
             None => Ok(None),
         });
         match effect {
@@ -334,7 +366,14 @@ fn routes<A: Family>(
     let (table, prefix) = place;
     editor.mirror_routes(table, prefix, made);
     owned.end(place, making);
-    unsupported
+    Made { unsupported, sids }
+}
+
+fn sid(way: &Way) -> Option<Attributes> {
+    match way.encap.as_deref()? {
+        Encap::Seg6Local { attributes, .. } => Some(attributes.clone()),
+        _ => None,
+    }
 }
 
 fn shadowed<A: Family>(made: &[(MirroredRoute, Effect)], head: MirroredRoute, effect: &Effect) -> bool {
@@ -342,7 +381,7 @@ fn shadowed<A: Family>(made: &[(MirroredRoute, Effect)], head: MirroredRoute, ef
     A::BITS == 128 && joins(effect) && made.iter().any(|(other, known)| other.metric == head.metric && joins(known))
 }
 
-fn effect(route: &KernelRoute, ways: &[(&super::decode::route::Way, u16)], kind: Kind, making: &mut Making<'_>) -> Result<Effect, Reason> {
+fn effect(route: &KernelRoute, ways: &[(&Way, u16)], kind: Kind, making: &mut Making<'_>) -> Result<Effect, Reason> {
     let mut hops = Vec::with_capacity(ways.len());
     for (way, weight) in ways {
         let encap = making.number(way.encap.as_deref())?;

@@ -131,6 +131,21 @@ impl Follower {
         failed
     }
 
+    /// Steps until everything was read once, at least. The kernel may go on to change: what it tells is followed.
+    ///
+    /// # Errors
+    /// As [`Follower::step`]; [`io::ErrorKind::TimedOut`] when it takes longer than `patience`.
+    pub fn read_all(&mut self, patience: Duration) -> io::Result<()> {
+        let end = Instant::now() + patience;
+        while !self.follow.has_read_all() {
+            self.step(Duration::ZERO)?;
+            if Instant::now() > end {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "it takes too long"));
+            }
+        }
+        Ok(())
+    }
+
     /// Steps until everything that is known is what the kernel last told.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ pub use af_packet::{PacketPort, PacketSender, PacketSettings};
 pub use af_xdp::{Copies, XdpDevice, XdpError, XdpPort, XdpSettings};
 pub use device::Device;
 pub use open::{Driver, LiveDevice};
-pub use privileges::{drop_privileges, lock_memory_freely};
+pub use privileges::drop_privileges;
 pub use signals::{Signal, Signals};
 pub use tap::{TapKind, TapPort, TunSender};
 pub use worker::{pin_to_core, wait_any, wait_readable};

@@ -7,11 +7,13 @@ use super::sys::check;
 /// Capabilities that a running router goes on to need, by their numbers in linux/capability.h: to send and to open ports that come later (CAP_NET_RAW), to
 /// ask the kernel for neighbours, to set up devices and to change maps of programs (CAP_NET_ADMIN, CAP_BPF).
 const KEPT: [u32; 3] = [12, 13, 39];
+/// CAP_IPC_LOCK: to lock memory beyond the limit.
+const IPC_LOCK: u32 = 14;
 /// `_LINUX_CAPABILITY_VERSION_3`: sets of 64 bits, in two halves.
 const VERSION: u32 = 0x2008_0522;
 
-/// Gives up all capabilities of the calling thread, and of those it starts later, but CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, and the possibility to get
-/// others by starting a program. To be called before others run. Those that the thread has not got it is not given.
+/// Gives up all capabilities of the calling thread, and of those it starts later, but CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and, where memory that may be locked
+/// is limited, CAP_IPC_LOCK; and the possibility to get others by starting a program. To be called before others run. Those that the thread has not got it is not given.
 ///
 /// # Errors
 /// What the kernel says.
@@ -32,11 +34,15 @@ pub fn drop_privileges() -> io::Result<()> {
     }
     let header = Header { version: VERSION, thread: 0 };
     let mut halves = [Half::default(); 2];
+    let also = (!lock_memory_freely()).then_some(IPC_LOCK);
     // SAFETY: thread 0 is the calling one; the kernel writes two halves, which version 3 has.
     check(unsafe { libc::syscall(libc::SYS_capget, &raw const header, halves.as_mut_ptr()) } as _)?;
     for (number, half) in (0..).zip(&mut halves) {
-        let kept =
-            KEPT.into_iter().filter(|capability| capability / 32 == number).fold(0, |bits, capability| bits | 1 << (capability % 32));
+        let kept = KEPT
+            .into_iter()
+            .chain(also)
+            .filter(|capability| capability / 32 == number)
+            .fold(0, |bits, capability| bits | 1 << (capability % 32));
         *half = Half { effective: half.permitted & kept, permitted: half.permitted & kept, inheritable: 0 };
     }
     // SAFETY: no memory is involved.
@@ -45,12 +51,11 @@ pub fn drop_privileges() -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_capset, &raw const header, halves.as_ptr()) } as _).map(|_| ())
 }
 
-/// Lifts the limit of memory that may be locked, which the frames' memory of AF_XDP counts towards, as far as it may be.
-pub fn lock_memory_freely() {
+/// Lifts the limit of memory that may be locked, which the frames' memory of AF_XDP counts towards. False when we may not.
+fn lock_memory_freely() -> bool {
     let limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // Where it stays as it is, opening a port says what is missing.
     // SAFETY: the kernel reads one structure.
-    let _ = unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) };
+    unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) == 0 }
 }
 
 #[cfg(test)]
@@ -63,7 +68,7 @@ mod tests {
             drop_privileges().unwrap();
             let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
             let field = |name| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
-            let kept = KEPT.into_iter().fold(0_u64, |bits, capability| bits | 1 << capability);
+            let kept = KEPT.into_iter().chain([IPC_LOCK]).fold(0_u64, |bits, capability| bits | 1 << capability);
             for name in ["CapEff:", "CapPrm:"] {
                 assert_eq!(u64::from_str_radix(field(name), 16).unwrap() & !kept, 0, "{name}");
             }
