@@ -134,7 +134,11 @@ impl Work {
             came |= self.turn(place, now);
         }
         // An empty burst, too, tells writers that nothing is borrowed any more.
-        self.forward();
+        if self.traces {
+            self.forward_untraced();
+        } else {
+            self.forward();
+        }
         if self.worker.next_due().is_some_and(|due| due <= now) {
             self.worker.advance(now);
             self.send();
@@ -173,13 +177,27 @@ impl Work {
         self.send();
     }
 
-    /// Takes a packet through the router alone, and tells its steps to those who want to know them.
+    /// Takes a packet through the router alone when somebody may want to know its steps, else with the others.
     #[cold]
     fn trace(&mut self, in_port: usize, packet: Received, now: Time) {
-        self.probes.arrive(self.worker.frames(), in_port, &packet.buf);
-        self.worker.receive(in_port, packet.buf, now);
+        let wanted = self.probes.arrive(self.worker.frames(), in_port, &packet.buf);
+        if wanted {
+            self.forward_untraced();
+        }
+        let room = self.worker.receive(in_port, packet.buf, now);
+        if wanted {
+            self.forward();
+            self.probes.tell(self.worker.take_steps());
+        } else if !room {
+            self.forward_untraced();
+        }
+    }
+
+    /// Forwards what was received of which nobody wants to know the steps.
+    fn forward_untraced(&mut self) {
+        self.worker.trace(false);
         self.forward();
-        self.probes.tell(self.worker.take_steps());
+        self.worker.trace(self.traces);
     }
 
     /// Begins to write down steps when somebody wants them, and stops when nobody does.

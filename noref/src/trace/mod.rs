@@ -36,7 +36,7 @@ use crate::stdout::Stdout;
 /// Tell the way of packets through a running router
 ///
 /// Prints what happens to the next packets that meet the filter, as `noref replay --trace` does, or saves them with it as comments, until there were enough or
-/// Ctrl-C. A router that nobody traces spends nothing on it; one that is traced takes packets one at a time, and is slower.
+/// Ctrl-C. A router that nobody traces spends nothing on it; one that is traced takes packets one at a time that may meet the filter, and is slower with them.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct TraceArgs {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plane::Step;
 
@@ -15,6 +15,8 @@ use super::layers::{Layer, layers};
 const BACKLOG: usize = 1024;
 /// Packets remembered because they wait, for a neighbour or a fragment, and go on later.
 const WAITING: usize = 256;
+/// Longer than anything waits: fragments are given up after a minute.
+const LONGEST_WAIT: Duration = Duration::from_secs(61);
 /// Steps remembered of one. Its neighbour may be asked for again and again.
 const STEPS: usize = 64;
 /// Traces at the same time.
@@ -106,6 +108,8 @@ pub struct Probes {
     arrived: Option<Arrived>,
     /// What waits, oldest first, by the worker's number.
     waiting: VecDeque<(u64, Kept)>,
+    /// When something last began to wait.
+    waited: Option<Instant>,
 }
 
 /// A packet as it came in.
@@ -126,7 +130,7 @@ struct Kept {
 impl Probes {
     /// Those of worker number `worker`: none yet.
     pub fn new(worker: usize) -> Probes {
-        Probes { worker, wanted: Vec::new(), arrived: None, waiting: VecDeque::new() }
+        Probes { worker, wanted: Vec::new(), arrived: None, waiting: VecDeque::new(), waited: None }
     }
 
     /// Takes part in a trace too. False when there are too many already: that one is over then.
@@ -142,15 +146,22 @@ impl Probes {
     pub fn are_off(&mut self) -> bool {
         self.wanted.retain(|wanted| !wanted.shared.over.load(Ordering::Relaxed));
         if self.wanted.is_empty() {
-            (self.arrived, self.waiting) = (None, VecDeque::new());
+            *self = Probes::new(self.worker);
         }
         self.wanted.is_empty()
     }
 
-    /// Looks at a frame that comes in next, by the port in place `port`, under the worker's number `frame`.
-    pub fn arrive(&mut self, frame: u64, port: usize, bytes: &[u8]) {
-        let kept = self.wanted.iter().any(|wanted| wanted.bytes).then(|| bytes.into());
-        self.arrived = Some(Arrived { frame, port, layers: layers(bytes), bytes: kept });
+    /// Looks at a frame that comes in next, by the port in place `port`, under the worker's number `frame`. True when its steps are to be told: by what it has
+    /// in its headers, or because it may be what another waits for.
+    pub fn arrive(&mut self, frame: u64, port: usize, bytes: &[u8]) -> bool {
+        let layers = layers(bytes);
+        let takes = |wanted: &Wanted| wanted.port.is_none_or(|wanted| wanted == port) && wanted.filter.takes_headers(Some(&layers));
+        let wanted = self.waited.is_some_and(|since| since.elapsed() < LONGEST_WAIT) || self.wanted.iter().any(takes);
+        if wanted {
+            let kept = self.wanted.iter().any(|wanted| wanted.bytes).then(|| bytes.into());
+            self.arrived = Some(Arrived { frame, port, layers, bytes: kept });
+        }
+        wanted
     }
 
     /// Tells whoever wants to know of these steps: those of the frame that arrived last, and of others that went on because of it.
@@ -197,6 +208,7 @@ impl Probes {
                             self.waiting.pop_front();
                         }
                         self.waiting.push_back((last.frame, kept));
+                        self.waited = Some(Instant::now());
                     }
                 }
             }
@@ -243,7 +255,9 @@ mod tests {
         let mut probes = Probes::new(3);
         let (wanted, watch) = watch(filter(words), None, false);
         assert!(probes.add(wanted));
-        probes.arrive(7, 1, &packet());
+        if !probes.arrive(7, 1, &packet()) {
+            return Vec::new();
+        }
         probes.tell(stages.iter().map(|stage| step(7, 5, stage)).collect());
         std::iter::from_fn(|| watch.next(Duration::ZERO).ok()).map(|told| told.steps.iter().map(|step| step.stage).collect()).collect()
     }
@@ -270,12 +284,12 @@ mod tests {
         let (every, all) = watch(filter("from 192.0.2.1"), Some(1), true);
         let (dropped, drops) = watch(filter("drop any"), None, false);
         assert!(probes.add(every) && probes.add(dropped));
-        probes.arrive(7, 1, &packet());
+        assert!(probes.arrive(7, 1, &packet()));
         probes.tell(vec![step(7, 5, "in"), step(7, 5, "wait"), step(7, 5, "out")]);
         // Its neighbour is asked once more.
         probes.tell(vec![step(7, 8, "out")]);
         // Later, as another one comes in by another port.
-        probes.arrive(8, 0, &packet());
+        assert!(probes.arrive(8, 0, &packet()));
         probes.tell(vec![step(8, 9, "in"), step(7, 9, "drop")]);
 
         let first = all.next(Duration::ZERO).unwrap();
@@ -292,12 +306,25 @@ mod tests {
     }
 
     #[test]
+    fn packets_that_no_filter_is_for_are_not_looked_at_until_one_waits() {
+        let mut probes = Probes::new(3);
+        let (wanted, _watch) = watch(filter("from 192.0.2.1"), Some(1), false);
+        assert!(probes.add(wanted));
+        let other = (Ether::test() / Ipv4::test() / Udp::new(1, 2)).bytes();
+        assert!(!probes.arrive(0, 0, &packet()), "another port");
+        assert!(!probes.arrive(1, 1, &other), "another source");
+        assert!(probes.arrive(2, 1, &packet()));
+        probes.tell(vec![step(2, 5, "in"), step(2, 5, "wait")]);
+        assert!(probes.arrive(3, 1, &other), "it may be what the other waits for");
+    }
+
+    #[test]
     fn what_is_not_read_is_bounded_and_counted() {
         let mut probes = Probes::new(3);
         let (wanted, watch) = watch(Filter::default(), None, false);
         assert!(probes.add(wanted));
         for frame in 0..BACKLOG as u64 + 10 {
-            probes.arrive(frame, 0, &packet());
+            assert!(probes.arrive(frame, 0, &packet()));
             probes.tell(vec![step(frame, frame, "in"), step(frame, frame, "wait")]);
         }
         assert_eq!(watch.missed(), 10);
