@@ -53,19 +53,19 @@ fn answer(router: &Router, stream: &Stream) -> io::Result<Reply> {
         }
     };
     Ok(match parse(head) {
-        Ok(Wanted::Metrics { body }) => Reply { status: "200 OK", kind: EXPOSITION, allow: false, text: metrics::text(router), body },
+        Ok(Metrics { body }) => Reply { status: "200 OK", kind: EXPOSITION, allow: false, text: metrics::text(router), body },
         Err(reply) => reply,
     })
 }
 
+/// The metrics are asked for; with HEAD without their text.
 #[derive(PartialEq, Eq, Debug)]
-enum Wanted {
-    /// `/metrics`; for HEAD without the text itself.
-    Metrics { body: bool },
+struct Metrics {
+    body: bool,
 }
 
 /// Reads the first line of a request; the others say nothing that counts here.
-fn parse(head: &[u8]) -> Result<Wanted, Reply> {
+fn parse(head: &[u8]) -> Result<Metrics, Reply> {
     let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let bad = || Reply::error("400 Bad Request", "a request begins with METHOD TARGET HTTP/1.1");
     let mut words = str::from_utf8(line).map_err(|_| bad())?.split(' ');
@@ -81,7 +81,7 @@ fn parse(head: &[u8]) -> Result<Wanted, Reply> {
         _ => return Err(Reply { allow: true, ..Reply::error("405 Method Not Allowed", "GET and HEAD are what there is") }),
     };
     match target.split('?').next() {
-        Some("/metrics") => Ok(Wanted::Metrics { body }),
+        Some("/metrics") => Ok(Metrics { body }),
         _ => Err(Reply { body, ..Reply::error("404 Not Found", "metrics are at /metrics") }),
     }
 }
