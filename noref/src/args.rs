@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use port::live::memif::{MemifSettings, MemifSettingsError};
 use serde::Deserialize;
 
+use crate::demo::DemoArgs;
 use crate::ip::IpArgs;
 use crate::run::MetricsAddress;
 use crate::show::ShowArgs;
@@ -23,6 +24,7 @@ pub struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    Demo(DemoArgs),
     Run(RunArgs),
     Replay(ReplayArgs),
     Ip(IpArgs),

@@ -3,6 +3,7 @@
 
 mod api;
 mod args;
+mod demo;
 mod failure;
 mod ip;
 mod network;
@@ -23,6 +24,7 @@ use crate::args::{Cli, Command};
 fn main() -> ExitCode {
     let Cli { command } = Cli::parse();
     let outcome = match command {
+        Command::Demo(args) => demo::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Ip(args) => ip::run(&args),

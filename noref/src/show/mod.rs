@@ -1,6 +1,6 @@
 //! `noref show`: what a running router has and what it counted.
 
-mod columns;
+pub mod columns;
 mod render;
 
 use std::io::{IsTerminal, Write};

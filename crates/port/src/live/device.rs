@@ -7,6 +7,7 @@ use super::sys::{self, Question, Request};
 
 // Numbers of linux/ethtool.h.
 const DRIVER: u32 = 0x03;
+const SET_FINISHES_CHECKSUMS: u32 = 0x17;
 const FLAGS: u32 = 0x25;
 const SET_FLAGS: u32 = 0x26;
 const MERGES: u32 = 0x2b;
@@ -134,6 +135,16 @@ impl Device {
     /// When it cannot do otherwise, or we may not tell it.
     pub fn set_merges_segments(&self, merges: bool) -> io::Result<()> {
         self.ethtool(&mut [SET_MERGES, u32::from(merges)])
+    }
+
+    /// Whether it finishes the checksums of what the kernel sends by it, and cuts it into segments. A veth device says so and does neither: both pass on to
+    /// the other end as they are.
+    ///
+    /// # Errors
+    /// When it cannot do otherwise, or we may not tell it.
+    pub fn set_finishes_checksums(&self, finishes: bool) -> io::Result<()> {
+        // Without checksums the kernel gives it no segments put together either.
+        self.ethtool(&mut [SET_FINISHES_CHECKSUMS, u32::from(finishes)])
     }
 
     fn flags(&self) -> io::Result<u32> {

@@ -193,9 +193,9 @@ impl Request {
         check(unsafe { libc::ioctl(fd.as_raw_fd(), code as _, std::ptr::from_mut(self)) }).map(|_| ())
     }
 
-    /// The `ethtool` question at `about`, whose first word is its number: 0x03 (49 words), 0x25, 0x26, 0x2b, 0x2c (2) or 0x3c (9). The answer stands there.
+    /// The `ethtool` question at `about`, whose first word is its number: 0x03 (49 words), 0x17, 0x25, 0x26, 0x2b, 0x2c (2) or 0x3c (9). The answer stands there.
     pub(super) fn ethtool(&mut self, fd: BorrowedFd<'_>, about: &mut [u32]) -> io::Result<()> {
-        if !matches!((about.first(), about.len()), (Some(0x03), 49) | (Some(0x25 | 0x26 | 0x2b | 0x2c), 2) | (Some(0x3c), 9)) {
+        if !matches!((about.first(), about.len()), (Some(0x03), 49) | (Some(0x17 | 0x25 | 0x26 | 0x2b | 0x2c), 2) | (Some(0x3c), 9)) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let address = (about.as_mut_ptr() as usize).to_ne_bytes();

@@ -1,0 +1,106 @@
+//! noref at a router of the lab: a child of this process, as an operator would start it.
+
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::lab::{Lab, RouterPlan};
+use crate::api::Client;
+use crate::api::protocol::{Body, Request, Show, What};
+use crate::failure::Failure;
+
+/// How long it may take to start.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// `noref run --mirror`; killed with this value, unless it was left.
+pub struct Router {
+    child: Option<Child>,
+    socket: PathBuf,
+}
+
+impl Router {
+    /// Starts it and waits until it forwards. It ends by itself after `longest`.
+    ///
+    /// # Errors
+    /// Why it did not start, in its own words.
+    pub fn start(lab: &Lab, plan: &RouterPlan, longest: Option<Duration>) -> Result<Router, String> {
+        let file = |end: &str| lab.directory().join(format!("{}.{end}", plan.place));
+        let (socket, log) = (file("sock"), file("log"));
+        let failed = |error: std::io::Error| format!("noref at {}: {error}", plan.name);
+        let program = std::env::current_exe().map_err(failed)?;
+        let said = File::create(&log).map_err(failed)?;
+        let mut command = Command::new(program);
+        // A group of its own: Ctrl-C at the terminal is for the demo, which then ends it.
+        command.args(["run", "--mirror", "--workers", "1", "--port"]).args(plan.ports).arg("--socket").arg(&socket).process_group(0);
+        if let Some(longest) = longest {
+            command.args(["--seconds", &longest.as_secs().to_string()]);
+        }
+        command.stdin(Stdio::null()).stdout(said.try_clone().map_err(failed)?).stderr(said);
+        let child = lab.at(plan.place)?.inside(|| command.spawn().map_err(failed))?;
+        let mut router = Router { child: Some(child), socket };
+        router.wait().map_err(|why| format!("noref at {} {why}:\n{}", plan.name, indented(&log)))?;
+        Ok(router)
+    }
+
+    /// Its control socket is there when it forwards.
+    fn wait(&mut self) -> Result<(), String> {
+        let begin = Instant::now();
+        while Client::connect(&self.socket).is_err() {
+            if let Some(status) = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten()) {
+                return Err(format!("did not start ({status}). It said"));
+            }
+            if begin.elapsed() > PATIENCE {
+                return Err(format!("did not start within {} s. It said", PATIENCE.as_secs()));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    /// Its control socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// How many packets it has forwarded so far, as `noref show counters` has it.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn forwarded(&self) -> Result<u64, Failure> {
+        let mut client = Client::connect(&self.socket)?;
+        client.ask(&Request::Show(Show { what: What::Counters }))?;
+        let mut packets = 0;
+        loop {
+            let (_, reply) = client.next()?;
+            if let Body::Counters(rows) = &reply.body {
+                packets += rows.iter().filter(|row| row.port.is_none() && row.counter == "forwarded").map(|row| row.value).sum::<u64>();
+            }
+            if !reply.more {
+                return Ok(packets);
+            }
+        }
+    }
+
+    /// Lets it run on.
+    pub fn leave(mut self) {
+        self.child = None;
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            // One that ended already is waited for all the same.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn indented(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}
