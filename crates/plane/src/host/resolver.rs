@@ -181,7 +181,10 @@ impl Host {
         if let Some(kernel) = &mut self.kernel {
             return kernel.want(key, now);
         }
-        if let Some(entry) = self.resolver.entries.get_mut(&key)
+        let room = self.resolver.entries.len() < NEIGHBOURS;
+        // Another worker may have heard of it: then this one knows it from now on too.
+        let entry = if room { Some(self.resolver.entries.entry(key).or_default()) } else { self.resolver.entries.get_mut(&key) };
+        if let Some(entry) = entry
             && entry.due.is_none()
         {
             entry.tries = 0;
@@ -241,11 +244,17 @@ impl Host {
         let Some(entry) = self.resolver.entries.get_mut(&key) else { return };
         if state.is_valid() && !entry.queue.is_empty() {
             // It was configured, or told another worker.
+            self.resolver.schedule(key, Some(at.after(REACHABLE)));
             return self.release(cx, key, mac, at, ledger);
         }
         match state {
             NeighbourState::Permanent => {
                 self.resolver.forget(key);
+            }
+            // It answered another worker, after this one had asked.
+            NeighbourState::Reachable if entry.tries > 0 => {
+                entry.tries = 0;
+                self.resolver.schedule(key, Some(at.after(REACHABLE)));
             }
             NeighbourState::Reachable => neighbour.store(NeighbourState::Stale, mac),
             _ if entry.tries >= TRIES => {
