@@ -60,9 +60,8 @@ fn routes(bed: &Bed) -> BTreeSet<String> {
 }
 
 fn assert_equal_to_the_kernel(bed: &Bed) {
-    bed.wait_until("the mirror settles", SETTLED, |bed| {
-        bed.router.show("mirror").iter().all(|row| row.get("settled") == Some(&Value::Bool(true)))
-    });
+    let settled = |row: &Value| row.get("settled") == Some(&Value::Bool(true));
+    bed.wait_until("the mirror settles", SETTLED, |bed| bed.router.show("mirror").iter().all(settled));
     let kernel = kernel_routes(&bed.lab);
     let begin = Instant::now();
     let mut mirror = routes(bed);
@@ -76,7 +75,12 @@ fn assert_equal_to_the_kernel(bed: &Bed) {
 #[test]
 fn routes_that_change_as_fast_as_ip_can_lose_no_packet_and_end_as_the_kernels() {
     let Some(bed) = Bed::beside_the_kernel() else { return };
-    let (count, time) = if lab::is_long() { (100_000, Duration::from_secs(60)) } else { (20_000, Duration::from_secs(3)) };
+    let (count, time) = match (lab::is_long(), cfg!(debug_assertions)) {
+        (true, _) => (100_000, Duration::from_secs(60)),
+        (false, false) => (20_000, Duration::from_secs(3)),
+        // A build for debugging takes its time with each.
+        (false, true) => (2_000, Duration::from_secs(2)),
+    };
     let rounds = [
         lines("add", 0..count, "10.0.1.2"),
         lines("replace", 0..count, "10.0.2.2"),
