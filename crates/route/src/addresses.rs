@@ -46,6 +46,9 @@ impl Editor {
                 let scope = spec.scope.unwrap_or(if addr.is_loopback() { 254 } else { 0 });
                 let AddrSpec { len, broadcast, no_prefix_route, .. } = spec;
                 link.addrs4.push(Address4 { addr, len, scope, broadcast, secondary, no_prefix_route });
+                if link.up {
+                    self.rib4.link_up(dev);
+                }
             }
             IpAddr::V6(addr) => {
                 if !link.has_ipv6() {
@@ -86,7 +89,7 @@ impl Editor {
         link.addrs6.retain(|a| !gone.contains(&IpAddr::V6(a.addr)));
         let (last4, main) = (link.addrs4.is_empty() && addr.is_ipv4(), link.vrf_table.unwrap_or(TableId::MAIN));
         if last4 {
-            self.rib4.flush(|entry| entry.effect.hops.iter().any(|hop| hop.dev == dev));
+            self.rib4.link_down(dev, |_| false);
         }
         for addr in gone {
             if !self.links.iter().any(|link| link.has_addr(addr)) {

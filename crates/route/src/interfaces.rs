@@ -126,6 +126,8 @@ impl Editor {
         let ipv6 = link.has_ipv6();
         if !ipv6 {
             self.link_ipv6_off(index);
+        } else if was_up {
+            self.rib6.link_up(index);
         }
         match change.up.unwrap_or(was_up) {
             true => self.link_up(index),
@@ -140,7 +142,11 @@ impl Editor {
             return;
         }
         link.up = true;
-        let loopback = link.is_loopback();
+        let (loopback, ipv6) = (link.is_loopback(), link.has_ipv6());
+        self.rib4.link_up(index);
+        if ipv6 {
+            self.rib6.link_up(index);
+        }
         self.link_addresses(index, true);
         if loopback {
             let _ = self.addr_add(index, IpAddr::V4(Ipv4Addr::LOCALHOST), AddrSpec { len: 8, scope: Some(254), ..AddrSpec::default() });
@@ -148,7 +154,8 @@ impl Editor {
         }
     }
 
-    /// IPv4 addresses stay for the next time and stay the router's, IPv6 ones go, and with them every route through the interface.
+    /// IPv4 addresses stay for the next time and stay the router's, IPv6 ones go, and with them every route through the interface that has no
+    /// other way.
     fn link_down(&mut self, index: IfIndex) {
         let Some(link) = self.links.get_mut(index) else { return };
         if !link.up {
@@ -157,16 +164,21 @@ impl Editor {
         link.up = false;
         link.addrs6.clear();
         let own = |entry: &RouteEntry| entry.effect.kind == Kind::Local && entry.scope == SCOPE_HOST;
-        self.rib4.flush(|entry| !own(entry) && entry.effect.hops.iter().any(|hop| hop.dev == index));
-        self.rib6.flush(|entry| entry.effect.hops.iter().any(|hop| hop.dev == index));
+        self.rib4.link_down(index, own);
+        self.rib6.link_down(index, |_| false);
     }
 
     /// IPv6 addresses go, and with them every IPv6 route through the interface and every IPv6 neighbour on it.
     fn link_ipv6_off(&mut self, index: IfIndex) {
         let Some(link) = self.links.get_mut(index) else { return };
         link.addrs6.clear();
-        self.rib6.flush(|entry| entry.effect.hops.iter().any(|hop| hop.dev == index));
+        self.rib6.link_down(index, |_| false);
         self.neighbours_flush(index, IpAddr::is_ipv6);
+    }
+
+    /// True when no packet of the family is sent by the interface: it is down, or has lost what the family needs. A way through it is dead.
+    pub fn is_dead<A: crate::Family>(&self, index: IfIndex) -> bool {
+        A::rib_ref(self).is_down(index)
     }
 
     fn link_routes_flush(&mut self, index: IfIndex) {
@@ -242,6 +254,8 @@ impl Editor {
         }
         let off: Vec<_> = self.links.iter().filter(|link| link.conf6.disable_ipv6).map(|link| link.index).collect();
         off.into_iter().for_each(|index| self.link_ipv6_off(index));
+        let on: Vec<_> = self.links.iter().filter(|link| link.up && link.has_ipv6()).map(|link| link.index).collect();
+        on.into_iter().for_each(|index| self.rib6.link_up(index));
         for (index, was) in before {
             if self.links.get(index).is_some_and(|link| link.conf6.forwarding != was) {
                 self.link_anycast(index, !was);

@@ -120,3 +120,43 @@ fn a_commit_tells_what_is_named_no_more() {
     editor.commit();
     assert_eq!(editor.unnamed().count(), 0);
 }
+
+#[test]
+fn a_route_goes_its_other_ways_while_a_device_is_down() {
+    let (mut editor, e0) = router();
+    let e1 = editor.port_add("e1", 1).unwrap();
+    editor.link_set(e1, UP).unwrap();
+    editor.addr_add(e1, "10.1.0.1".parse().unwrap(), AddrSpec { len: 24, ..AddrSpec::default() }).unwrap();
+    let hop = |dev, via: [u8; 4]| HopSpec { dev: Some(dev), via: Some(IpAddr::from(via)), onlink: false, weight: 1, encap: Encap::None };
+    let prefix = Prefix::new(Ipv4Addr::new(10, 7, 0, 0), 16).unwrap();
+    let (kind, hops) = (Kind::Unicast, vec![hop(e0, [10, 0, 0, 2]), hop(e1, [10, 1, 0, 2])]);
+    let spec = RouteSpec { prefix, table: None, kind, metric: None, protocol: 3, scope: None, src: None, mtu: 0, hops };
+    editor.route_put(spec, Put::Add).unwrap();
+    editor.commit();
+    let ways = |editor: &Editor| {
+        let network = editor.network().clone();
+        let dst = Ipv4Addr::new(10, 7, 0, 1);
+        let flow = Flow { dst, src: Ipv4Addr::UNSPECIFIED, iif: e0, vrf: IfIndex(0), vrf_table: None, link: e0 };
+        let mut reader = network.domain().reader();
+        reader.burst(|guard| {
+            let answer = network.v4.lookup(guard, &flow, RouteRefs::Noref);
+            answer.dst.hops().map(|hop| hop.dev).collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(ways(&editor), [e0, e1]);
+    editor.link_set(e0, LinkChange { up: Some(false), ..UP }).unwrap();
+    editor.rollback();
+    editor.commit();
+    assert_eq!(ways(&editor), [e0, e1]);
+    editor.link_set(e0, LinkChange { up: Some(false), ..UP }).unwrap();
+    editor.commit();
+    assert_eq!(ways(&editor), [e1]);
+    assert!(editor.is_dead::<Ipv4Addr>(e0) && !editor.is_dead::<Ipv4Addr>(e1));
+    editor.link_set(e0, UP).unwrap();
+    editor.commit();
+    assert_eq!(ways(&editor), [e0, e1]);
+    editor.link_set(e0, LinkChange { up: Some(false), ..UP }).unwrap();
+    editor.link_set(e1, LinkChange { up: Some(false), ..UP }).unwrap();
+    editor.commit();
+    assert!(ways(&editor).is_empty());
+}

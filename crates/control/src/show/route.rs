@@ -224,7 +224,10 @@ impl Routes {
                 text.push_str("\tnexthop ");
                 self.way(text, place, hop)?;
                 write!(text, "weight {} ", hop.weight)?;
+                let dead = place.editor.is_dead::<A>(hop.dev);
+                text.push_str(if dead { "dead " } else { "" });
                 text.push_str(if hop.onlink { "onlink " } else { "" });
+                text.push_str(if dead { "linkdown " } else { "" });
             }
         }
         text.push('\n');

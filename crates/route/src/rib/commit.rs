@@ -1,12 +1,13 @@
 //! What was changed becomes what workers read, or is taken back.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{Entries, Made, Rib, RibTable};
 use crate::fib::Policy;
 use crate::naming::Naming;
-use crate::{Action, Address, Dst, Effect, Fib, Neighbours, Nexthop, Prefix, RouteEntry, TableId};
+use crate::{Action, Address, Dst, Effect, Fib, IfIndex, Neighbours, Nexthop, Prefix, RouteEntry, TableId};
 
 /// Changes of a match table, one by one, after which is looked what workers have left of it.
 const RECLAIM_EVERY: u32 = 32;
@@ -20,6 +21,7 @@ impl<A: Address> Rib<A> {
             self.tables.insert(id, table);
         }
         let new = !std::mem::take(&mut self.new).is_empty();
+        self.down.commit();
         if self.rules.commit() || new {
             fib.policy.publish(self.policy());
         }
@@ -49,6 +51,7 @@ impl<A: Address> Rib<A> {
             self.tables.remove(&id);
         }
         self.rules.rollback();
+        self.down.rollback();
         self.reachable.clear();
     }
 
@@ -88,9 +91,10 @@ impl<A: Address> Rib<A> {
                 domain.reclaim();
             }
         };
+        let down: HashSet<IfIndex> = self.down.clone();
         for (prefix, _) in dirty {
             let (Some(slot), Some(key)) = (table.routes.get_mut(&prefix), prefix.to_lpm()) else { continue };
-            let new = if slot.entries.is_empty() { 0 } else { self.make(best::<A>(&slot.entries), fib, neighbours) };
+            let new = if slot.entries.is_empty() { 0 } else { self.make(best::<A>(&slot.entries, &down), fib, neighbours) };
             match std::mem::replace(&mut slot.leaf, new) {
                 0 => {}
                 old => gone.push(old),
@@ -175,14 +179,18 @@ impl<A: Address> Rib<A> {
     }
 }
 
-/// What the best routes of a prefix do together.
-fn best<A: Address>(entries: &[RouteEntry]) -> Cow<'_, Effect> {
+/// What the best routes of a prefix do together, by the ways that are not `down` if there are others.
+fn best<'e, A: Address>(entries: &'e [RouteEntry], down: &HashSet<IfIndex>) -> Cow<'e, Effect> {
     let first = &entries[0];
-    if entries.len() == 1 || !first.joins::<A>() {
+    let joined = entries.len() > 1 && first.joins::<A>();
+    if !joined && (first.effect.hops.len() == 1 || down.is_empty()) {
         return Cow::Borrowed(&first.effect);
     }
     let mut effect = (*first.effect).clone();
-    let others = entries[1..].iter().filter(|entry| entry.metric == first.metric && entry.joins::<A>());
+    let others = entries[1..].iter().filter(|entry| joined && entry.metric == first.metric && entry.joins::<A>());
     effect.hops.extend(others.flat_map(|entry| entry.effect.hops.iter().copied()));
+    if effect.hops.iter().any(|hop| !down.contains(&hop.dev)) {
+        effect.hops.retain(|hop| !down.contains(&hop.dev));
+    }
     Cow::Owned(effect)
 }

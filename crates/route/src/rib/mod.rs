@@ -68,6 +68,8 @@ pub struct Rib<A: Address> {
     /// Tables made since the last commit.
     new: Vec<TableId>,
     rules: Draft<Vec<Rule<A>>>,
+    /// Devices that went down: routes with other ways use those.
+    down: Draft<HashSet<IfIndex>>,
     effects: HashSet<Arc<Effect>, FastHash>,
     /// At this number of effects those that no route has any more are forgotten.
     effects_limit: usize,
@@ -85,6 +87,7 @@ impl<A: Address> Rib<A> {
             dirty: Vec::new(),
             new: Vec::new(),
             rules: Draft::new(Vec::new()),
+            down: Draft::new(HashSet::new()),
             effects: HashSet::default(),
             effects_limit: 1024,
             made: HashMap::default(),
@@ -224,6 +227,57 @@ impl<A: Address> Rib<A> {
             }
         }
         self.reachable.clear();
+    }
+
+    /// A device went down: the routes through it go, but for those that `stay`. A route with other ways stays too, and goes those.
+    pub(crate) fn link_down(&mut self, dev: IfIndex, stay: impl Fn(&RouteEntry) -> bool) {
+        self.down.insert(dev);
+        let down: &HashSet<IfIndex> = &self.down;
+        let through = |entry: &RouteEntry| entry.effect.hops.iter().any(|hop| hop.dev == dev);
+        let usable = |entry: &RouteEntry| entry.effect.hops.iter().any(|hop| !down.contains(&hop.dev));
+        for (id, RibTable { routes, dirty, lengths, .. }) in &mut self.tables {
+            let clean = dirty.is_empty();
+            for (prefix, slot) in routes {
+                if !slot.entries.iter().any(|entry| through(entry) && !stay(entry)) {
+                    continue;
+                }
+                let entries = slot.edit(*prefix, dirty);
+                // In IPv6 each way of a route is an entry.
+                let others: SmallVec<[u32; 4]> =
+                    entries.iter().filter(|entry| entry.joins::<A>() && usable(entry)).map(|entry| entry.metric).collect();
+                let has_others = |entry: &RouteEntry| usable(entry) || entry.joins::<A>() && others.contains(&entry.metric);
+                entries.retain(|entry| !through(entry) || stay(entry) || has_others(entry));
+                lengths[usize::from(prefix.len())] -= u32::from(entries.is_empty());
+            }
+            if clean && !dirty.is_empty() {
+                self.dirty.push(*id);
+            }
+        }
+        self.reachable.clear();
+    }
+
+    /// True of a device that went down.
+    pub(crate) fn is_down(&self, dev: IfIndex) -> bool {
+        self.down.contains(&dev)
+    }
+
+    /// A device came up: routes that had other ways meanwhile use it again.
+    pub(crate) fn link_up(&mut self, dev: IfIndex) {
+        if !self.down.contains(&dev) {
+            return;
+        }
+        self.down.remove(&dev);
+        for (id, RibTable { routes, dirty, .. }) in &mut self.tables {
+            let clean = dirty.is_empty();
+            for (prefix, slot) in routes {
+                if slot.entries.iter().any(|entry| entry.effect.hops.iter().any(|hop| hop.dev == dev)) {
+                    slot.edit(*prefix, dirty);
+                }
+            }
+            if clean && !dirty.is_empty() {
+                self.dirty.push(*id);
+            }
+        }
     }
 
     /// Removes every route of a table that `matches`.
