@@ -21,6 +21,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use super::bpf::{BpfError, Map, MapKind, Program};
+use super::switch::Switch;
 use super::{Alu, Asm, AsmError, Cond, Frame, Helper, Insn, Reg, Size};
 
 /// Own addresses of one family that there is room for.
@@ -41,7 +42,7 @@ pub enum Takes {
 /// The program and what it reads. One for each device; the maps can change while frames pass.
 #[derive(Debug)]
 pub struct Filter {
-    program: Program,
+    switch: Switch,
     sockets: Map,
     station: Map,
     own4: Map,
@@ -70,14 +71,16 @@ impl Filter {
             what: "assembling the filter".to_owned(),
             source: std::io::Error::new(std::io::ErrorKind::InvalidInput, error),
         })?;
-        let filter = Filter { program: Program::load("noref_filter", &code)?, sockets, station, own4, own6 };
+        // The table has the program from then on.
+        let switch = Switch::new(&Program::load("noref_filter", &code)?)?;
+        let filter = Filter { switch, sockets, station, own4, own6 };
         filter.set_mac(mac)?;
         Ok(filter)
     }
 
     /// The program, to be attached.
     pub fn program(&self) -> &Program {
-        &self.program
+        self.switch.entry()
     }
 
     /// The device has another MAC now.
@@ -116,7 +119,9 @@ impl Filter {
     /// # Errors
     /// When the device has no such queue or the socket no receive ring.
     pub fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), BpfError> {
-        self.sockets.insert(&queue.to_ne_bytes(), &socket.as_raw_fd().to_ne_bytes())
+        self.sockets.insert(&queue.to_ne_bytes(), &socket.as_raw_fd().to_ne_bytes())?;
+        self.switch.close_first();
+        Ok(())
     }
 
     /// Frames of this receive queue go to the kernel.

@@ -136,6 +136,8 @@ pub enum Cond {
 pub enum Helper {
     /// `(map, key) → value or null`.
     MapLookup = 1,
+    /// `(context, table of programs, slot)`: goes on there and does not come back, unless the slot is empty.
+    TailCall = 12,
     /// `(map, key, flags) → action`; the low two bits of `flags` are the action when the map has no entry.
     RedirectMap = 51,
 }

@@ -6,6 +6,7 @@ mod asm;
 mod bpf;
 mod filter;
 mod insn;
+mod switch;
 
 pub use asm::{Asm, AsmError, Label};
 pub use bpf::{Attach, Attachment, BpfError, Map, MapKind, Program};

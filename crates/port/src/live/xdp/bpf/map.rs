@@ -11,6 +11,8 @@ const MAP_CREATE: c_int = 0;
 const MAP_LOOKUP: c_int = 1;
 const MAP_UPDATE: c_int = 2;
 const MAP_DELETE: c_int = 3;
+const MAP_BY_ID: c_int = 14;
+const OBJECT_INFO: c_int = 15;
 const NO_PREALLOC: u32 = 1;
 
 /// What a map is.
@@ -21,6 +23,8 @@ pub enum MapKind {
     Hash = 1,
     /// Keys are u32 from 0 on, all there from the start.
     Array = 2,
+    /// Keys are slots (u32), values programs to go on with. Emptied when its last descriptor is closed.
+    Programs = 3,
     /// Keys are a length in bits (u32) and a prefix; the longest that matches is found.
     LpmTrie = 11,
     /// Keys are queue numbers (u32), values AF_XDP sockets.
@@ -57,6 +61,30 @@ struct Element {
     key: u64,
     value: u64,
     flags: u64,
+}
+
+/// The beginning of what the kernel tells of a map.
+#[repr(C)]
+#[derive(Default)]
+struct MapInfo {
+    kind: u32,
+    id: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct InfoByDescriptor {
+    descriptor: u32,
+    info_len: u32,
+    info: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct ById {
+    id: u32,
+    next: u32,
+    flags: u32,
 }
 
 impl Map {
@@ -120,6 +148,25 @@ impl Map {
         // SAFETY: the command's structure; key and value have the map's lengths and outlive the call.
         let there = found(unsafe { bpf(MAP_LOOKUP, &mut self.element(key, value.as_mut_ptr() as u64)) });
         there.map(|there| there.then_some(value)).map_err(BpfError::call(format!("an entry of the map {}", self.name)))
+    }
+
+    /// Gives the map a descriptor that is younger than any other the process has.
+    ///
+    /// # Errors
+    /// Without CAP_SYS_ADMIN; it then keeps the one it has.
+    pub(in crate::live::xdp) fn reopen(&mut self) -> Result<(), BpfError> {
+        let failed = || BpfError::call(format!("opening the map {} again", self.name));
+        let mut info = MapInfo::default();
+        let mut ask = InfoByDescriptor {
+            descriptor: self.fd.as_raw_fd() as u32,
+            info_len: size_of::<MapInfo>() as u32,
+            info: (&raw mut info) as u64,
+        };
+        // SAFETY: the command's structure; the kernel writes as many bytes as the information has, which outlives the call.
+        unsafe { bpf(OBJECT_INFO, &mut ask) }.map_err(failed())?;
+        // SAFETY: the command's structure, without pointers.
+        self.fd = unsafe { bpf_new(MAP_BY_ID, &mut ById { id: info.id, ..ById::default() }) }.map_err(failed())?;
+        Ok(())
     }
 
     fn element(&self, key: &[u8], value: u64) -> Element {
