@@ -88,7 +88,9 @@ fn send(port: &mut dyn Port, time: Duration, pace: Option<f64>) -> u64 {
     let mut sent = 0;
     while begin.elapsed() < time {
         let due = pace.map_or(sent + BURST, |pace| (begin.elapsed().as_secs_f64() * pace) as u64);
-        for _ in 0..due.saturating_sub(sent).min(BURST) {
+        let burst = due.saturating_sub(sent).min(BURST);
+        let end = sent + burst;
+        for _ in 0..burst {
             frame[NUMBER..NUMBER + 8].copy_from_slice(&sent.to_be_bytes());
             let before = port.counters().tx_packets;
             port.tx(&frame, Time::ZERO);
@@ -101,7 +103,8 @@ fn send(port: &mut dyn Port, time: Duration, pace: Option<f64>) -> u64 {
         // What comes back here is not looked at.
         port.rx(&mut pool, &mut ignored, 64).unwrap();
         ignored.drain(..).for_each(|packet| pool.give(packet.buf));
-        if sent + BURST > due {
+        // Nothing is due, or the ring is full.
+        if sent < end || burst < BURST {
             thread::sleep(TICK);
         }
     }
