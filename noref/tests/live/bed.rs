@@ -55,7 +55,12 @@ impl Bed {
 
     /// Traffic to [`EAST`] for this time, and what became of it.
     pub fn traffic(&self, time: Duration) -> Told {
-        let traffic = self.begin_traffic();
+        self.traffic_to(EAST, time)
+    }
+
+    /// Traffic to an address for this time, and what became of it.
+    pub fn traffic_to(&self, to: Ipv4Addr, time: Duration) -> Told {
+        let traffic = Traffic::start(&self.lab, to, RATE).expect("there are far ends");
         sleep(time);
         traffic.stop()
     }

@@ -23,15 +23,16 @@ fn destination(number: u32) -> Ipv4Addr {
     Ipv4Addr::from(0x0a80_0000 + number)
 }
 
-/// Lines for `ip -batch`.
-fn lines(verb: &str, numbers: impl Iterator<Item = u32>, via: &str) -> String {
+/// Lines for `ip -batch`: a route each.
+pub fn lines(verb: &str, numbers: impl Iterator<Item = u32>, via: &str) -> String {
     numbers.fold(String::new(), |mut text, number| {
         let _ = writeln!(text, "route {verb} {}/32 via {via}", destination(number));
         text
     })
 }
 
-fn batch(lab: &Lab, text: &str) -> Duration {
+/// Has `ip` do these lines; how long it took.
+pub fn batch(lab: &Lab, text: &str) -> Duration {
     let scratch = Scratch::new();
     let file = scratch.path().join("lines");
     fs::write(&file, text).expect("a temporary file can be written");
@@ -59,7 +60,8 @@ fn routes(bed: &Bed) -> BTreeSet<String> {
     main.filter_map(|row| row.get("prefix").and_then(Value::as_str)).filter(|prefix| prefix.contains('.')).map(str::to_owned).collect()
 }
 
-fn assert_equal_to_the_kernel(bed: &Bed) {
+/// Waits until the mirror has the kernel's IPv4 routes; a failure when it does not.
+pub fn assert_equal_to_the_kernel(bed: &Bed) {
     let settled = |row: &Value| row.get("settled") == Some(&Value::Bool(true));
     bed.wait_until("the mirror settles", SETTLED, |bed| bed.router.show("mirror").iter().all(settled));
     let kernel = kernel_routes(&bed.lab);

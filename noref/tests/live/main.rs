@@ -5,6 +5,7 @@
 
 mod bed;
 mod churn;
+mod follow;
 mod golden;
 mod interfaces;
 mod lab;

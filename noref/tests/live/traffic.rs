@@ -96,11 +96,11 @@ fn run(mut cables: Cables, to: Ipv4Addr, rate: u64, stop: &AtomicBool) -> Told {
             continue;
         }
         for _ in counted..due {
-            counted += 1;
             frame[NUMBER..NUMBER + 4].copy_from_slice(&(told.sent as u32).to_be_bytes());
             cables.send(0, &frame);
             told.sent += 1;
         }
+        counted = due.max(counted);
         look(&mut cables, &mut told);
         thread::sleep(STEP);
     }
