@@ -53,7 +53,7 @@ impl Buf {
     /// When they are 4 MiB or more, or the headroom 64 KiB.
     pub fn with_room(headroom: usize, room: usize) -> Buf {
         let head = u16::try_from(headroom).expect("a headroom below 64 KiB");
-        let bytes = headroom + room;
+        let bytes = headroom.saturating_add(room);
         assert!(bytes <= MAX, "a buffer of {bytes} bytes");
         let units = bytes.div_ceil(UNIT) as u16;
         Buf { memory: allocate(units), len: 0, head, units }
@@ -157,7 +157,7 @@ impl Buf {
     /// Moves the packet to a buffer with `room` bytes behind it.
     #[cold]
     fn grow(&mut self, room: usize) {
-        let mut moved = Buf::with_room(self.headroom(), self.len() + room);
+        let mut moved = Buf::with_room(self.headroom(), self.len().saturating_add(room));
         let end = self.end();
         moved.whole_mut()[..end].copy_from_slice(&self.whole()[..end]);
         moved.len = self.len;
@@ -366,6 +366,15 @@ mod tests {
         assert!(!buf.remove(6, 2));
         assert!(!buf.insert(0, 10_000));
         assert_eq!(&buf[..], b"ab123ef");
+    }
+
+    #[test]
+    fn what_no_buffer_can_have_is_refused_before_anything_changes() {
+        for n in [MAX + 1, usize::MAX] {
+            let mut buf = Buf::with_room(0, UNIT);
+            let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| buf.extend(n).len()));
+            assert!(refused.is_err() && buf.is_empty());
+        }
     }
 
     #[test]
