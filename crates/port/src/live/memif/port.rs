@@ -115,7 +115,11 @@ impl Port for MemifPort {
         }
         let Some(Lines { receiver: Some(receiver), .. }) = &mut self.lines else { return Ok(0) };
         let waiting = match receiver.waiting() {
-            Ok(0) => return Ok(0),
+            Ok(0) => {
+                // One that went and took back what it had put in keeps nobody waiting.
+                self.leaving = self.leaving.map(|_| 0);
+                return Ok(0);
+            }
             Ok(waiting) => waiting.min(self.leaving.unwrap_or(waiting)),
             Err(broken) => {
                 self.break_off(broken);
@@ -208,5 +212,41 @@ impl Drop for MemifPort {
             std::thread::sleep(Duration::from_millis(1));
         }
         self.let_go();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::memif::ring::{Receiver, Sender};
+    use crate::live::memif::shared::{Descriptor, Regions, Ring};
+    use crate::live::memif::sys::Event;
+    use crate::live::sys::Mapping;
+
+    /// Rings of a client, and its hand on the one to us.
+    fn client() -> (Lines, Ring) {
+        let regions = Arc::new(Regions::new(vec![Mapping::anonymous(8192).unwrap()]));
+        let ring = |offset| Ring::new(&regions, 0, offset, 3).unwrap();
+        let lines = Lines { receiver: Some(Receiver::server(ring(0))), sender: Sender::server(ring(1024)), rung: None };
+        (lines, ring(0))
+    }
+
+    #[test]
+    fn a_peer_that_went_and_takes_back_what_it_had_put_in_keeps_no_other_from_coming() {
+        let mailbox = Arc::new(Mailbox::new(Event::new().unwrap(), Arc::new(Event::new().unwrap())));
+        let mut port = MemifPort::new(Arc::clone(&mailbox)).unwrap();
+        let (mut pool, mut batch) = (Pool::default(), Vec::new());
+        let (first, hand) = client();
+        mailbox.put(Some(first));
+        assert_eq!(port.rx(&mut pool, &mut batch, 64).unwrap(), 0);
+        (0..3).for_each(|slot| hand.write(slot, Descriptor { flags: 0, region: 0, length: 60, offset: 4096 }));
+        hand.set_head(3);
+        mailbox.put(None);
+        assert_eq!(port.rx(&mut pool, &mut batch, 1).unwrap(), 1, "what came before the end still arrives");
+        hand.set_head(1);
+        for _ in 0..3 {
+            assert_eq!(port.rx(&mut pool, &mut batch, 1).unwrap(), 0);
+        }
+        assert!(!port.is_connected() && !mailbox.has_changed());
     }
 }
