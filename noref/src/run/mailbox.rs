@@ -69,9 +69,10 @@ impl Mailbox {
     /// Asks, and wakes the worker if it sleeps. What is asked of a worker that has ended is never answered.
     pub fn send(&self, request: Request) {
         self.shared.requests().push(request);
-        self.shared.any.store(true, Ordering::Release);
-        // When there is no room, it has been rung often enough.
+        // When there is no room, it has been rung often enough. Rung before the flag is set: a worker that saw the flag first would take the request and
+        // leave the ring behind, with which it could not sleep until the next request.
         let _ = (&self.bell).write(&[0]);
+        self.shared.any.store(true, Ordering::Release);
     }
 }
 
