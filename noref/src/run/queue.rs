@@ -45,6 +45,11 @@ impl Queue {
         self.look(outcome);
     }
 
+    /// New frames are the kernel's from here on, those that are there can still be received.
+    pub fn stop_receiving(&mut self) {
+        self.port.stop_receiving();
+    }
+
     /// Hands over a frame, to leave with the next flush.
     pub fn send(&mut self, frame: &[u8], time: Time) {
         self.port.tx(frame, time);

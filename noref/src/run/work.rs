@@ -113,6 +113,7 @@ impl Work {
                 }
             }
         }
+        self.queues.iter_mut().for_each(Queue::stop_receiving);
         for _ in 0..LAST_ROUNDS {
             if !self.round() {
                 break;
@@ -282,6 +283,7 @@ impl Work {
     fn remove(&mut self, place: usize) {
         let now = self.clock.now();
         for at in (0..self.queues.len()).filter(|&at| self.queues[at].place == place).collect::<Vec<_>>() {
+            self.queues[at].stop_receiving();
             for _ in 0..LAST_ROUNDS {
                 if !self.turn(at, now) {
                     break;
