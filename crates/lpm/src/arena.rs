@@ -139,16 +139,19 @@ impl<K: Key> Arena<K> {
         (tables, limbo)
     }
 
-    /// Whether a copy without holes would be half the size at most.
+    /// Whether a copy without holes would be half the size at most. Making one costs the whole direct table too, so the holes must be worth that: many
+    /// changes at once leave holes that come back when readers have left them.
     pub(crate) fn is_sparse(&self) -> bool {
         let (nodes, leaves) = self.tables.capacity();
-        nodes > 2 * self.nodes.used + 256 || leaves > 2 * self.leaves.used + 1024
+        let direct = 1 << self.tables.bits();
+        nodes > 2 * self.nodes.used + 256 + direct / 16 || leaves > 2 * self.leaves.used + 1024 + direct / 4
     }
 
-    /// Bigger tables, with all that is in these.
+    /// Bigger tables, with all that is in these: by so much that copying the direct table pays.
     fn grow(&mut self, more_nodes: usize, more_leaves: usize) {
         let (nodes, leaves) = self.tables.capacity();
-        let step = |size: usize, more: usize| if more == 0 { size } else { size + more.max(size / 4).max(16) };
+        let least = 16 + (1 << self.tables.bits()) / 128;
+        let step = |size: usize, more: usize| if more == 0 { size } else { size + more.max(size / 4).max(least) };
         self.tables = self.tables.grown(step(nodes, more_nodes).max(1), step(leaves, more_leaves));
         self.moved = true;
     }
