@@ -40,7 +40,45 @@ pub(crate) fn check(cx: &Context<'_, '_>, packet: &Packet, src: Ipv4Addr, out: O
     let hop = back.dst.hops().find(|hop| hop.dev == packet.iif);
     match hop {
         Some(hop) => Ok(hop.gateway.is_none()),
-        None if filter == 1 => Err(DropReason::ReversePath),
+        // Which way back the kernel has, by a route or rule that noref has not, is not known here.
+        None if filter == 1 && !back.dst.hops().any(|hop| hop.dev == IfIndex::KERNEL) => Err(DropReason::ReversePath),
         None => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use port::{Buf, Time};
+    use route::{Action, Address4, Editor, Effect, Encap, Hop, Link, LinkKind, MirroredRoute, Prefix, Rule, TableId};
+    use testkit::frame::{Ether, Ipv4, Udp};
+    use wire::Mac;
+
+    use super::*;
+    use crate::{Tables, Worker};
+
+    #[test]
+    fn a_source_whose_way_back_only_the_kernel_knows_passes_the_strict_filter() {
+        let (mac, all, unknown) = (Mac([2, 0, 0, 0, 0x0e, 0]), Prefix::new(Ipv4Addr::UNSPECIFIED, 0).unwrap(), TableId(0));
+        let mut editor = Editor::mirror();
+        let mut link = Link::new(IfIndex(7), "e0", LinkKind::Port(0));
+        (link.mac, link.up, link.conf4.forwarding, link.conf4.rp_filter) = (mac, true, true, 1);
+        link.addrs4.push(Address4 { addr: Ipv4Addr::new(10, 0, 0, 1), len: 24, scope: 0, broadcast: None, secondary: false, no_prefix_route: false });
+        editor.mirror_link(link);
+        // As the mirror has a rule that noref has not.
+        editor.mirror_rules([Rule::<Ipv4Addr>::all(0, Action::Lookup(unknown))]);
+        let hop = Hop { dev: IfIndex::KERNEL, via: None, onlink: false, encap: Encap::None, weight: 1 };
+        let effect = Effect { kind: Kind::Unicast, hops: vec![hop], mtu: 0, src: None };
+        editor.mirror_routes(unknown, all, [(MirroredRoute { metric: 0, protocol: 0, scope: 0 }, effect)]);
+        editor.commit();
+        let mut worker = Worker::new(Arc::new(Tables::beside_kernel(editor.network().clone())), RouteRefs::Noref);
+        let ip = Ipv4::new(Ipv4Addr::new(10, 9, 0, 2), Ipv4Addr::new(10, 8, 0, 2));
+        let frame = (Ether::new(mac, Mac([2, 0, 0, 0, 0x0f, 0])) / ip / Udp::new(1, 2)).bytes();
+        worker.receive(0, Buf::from_bytes(&frame), Time::ZERO);
+        worker.run();
+        let mut up = 0;
+        worker.drain_up(|_| up += 1);
+        assert_eq!((up, worker.counters().kernel), (1, 1));
     }
 }
