@@ -36,7 +36,7 @@ pub(crate) fn input<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, ledger: &mut 
     packet.l2_len = eth::LEN as u8;
     match ethertype {
         EtherType::IPV6 => ip6_input::input(cx, link, packet, ledger),
-        EtherType::IPV4 => ip4_input::input(cx, link, packet),
+        EtherType::IPV4 => ip4_input::input(cx, packet),
         EtherType::ARP if packet.addressed == Addressed::Other => Verdict::Drop(DropReason::OtherHost),
         EtherType::ARP => Verdict::Arp,
         _ => Verdict::Drop(DropReason::UnknownEtherType),

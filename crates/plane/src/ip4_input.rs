@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use route::{DropReason, Link};
+use route::DropReason;
 use srv6::Lookup4;
 use wire::checksum::Sum;
 use wire::ipv4;
@@ -11,17 +11,15 @@ use crate::context::Context;
 use crate::packet::{Addressed, Packet, Version};
 use crate::verdict::Verdict;
 
-/// Checks the packet, cuts off what is beyond its length, and asks for a route.
-pub(crate) fn input<'g>(cx: &Context<'_, 'g>, link: &Link, packet: &mut Packet) -> Verdict<'g> {
+/// Checks the packet, cuts off what is beyond its length, and asks for a route. Like Linux it does not ask whether the interface has an address: there are
+/// routers whose links have none of IPv4 (RFC 8950).
+pub(crate) fn input<'g>(cx: &Context<'_, 'g>, packet: &mut Packet) -> Verdict<'g> {
     packet.version = Version::V4;
     if packet.addressed == Addressed::Other {
         return Verdict::Drop(DropReason::OtherHost);
     }
     if let Err(reason) = check_header(packet) {
         return Verdict::Drop(reason);
-    }
-    if link.addrs4.is_empty() {
-        return Verdict::Drop(DropReason::Ip4Disabled);
     }
     if let Some(vrf) = cx.links.vrf_of(packet.iif) {
         packet.move_to(vrf);
@@ -82,7 +80,40 @@ pub(crate) fn check_addresses(src: Ipv4Addr, dst: Ipv4Addr) -> Result<Addresses,
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use port::{Buf, Time};
+    use route::{Editor, Effect, Encap, Hop, IfIndex, Kind, LinkKind, MirroredRoute, NeighbourState, Prefix, RouteRefs, Rule, TableId};
+    use testkit::frame::{Ether, Ipv4, Udp};
+    use wire::Mac;
+
     use super::*;
+    use crate::{Tables, Worker};
+
+    #[test]
+    fn packets_pass_between_interfaces_without_an_address() {
+        let (mac, to) = (Mac([2, 0, 0, 0, 0x0e, 0]), Ipv4Addr::new(10, 8, 0, 2));
+        let mut editor = Editor::mirror();
+        for (place, name) in [(0, "e0"), (1, "e1")] {
+            let mut link = route::Link::new(IfIndex(7 + place as u32), name, LinkKind::Port(place));
+            (link.mac, link.up, link.conf4.forwarding) = (mac, true, true);
+            editor.mirror_link(link);
+        }
+        editor.mirror_rules([Rule::<Ipv4Addr>::all(0, route::Action::Lookup(TableId::MAIN))]);
+        let hop = Hop { dev: IfIndex(8), via: Some("fe80::2".parse().unwrap()), onlink: true, encap: Encap::None, weight: 1 };
+        let effect = Effect { kind: Kind::Unicast, hops: vec![hop], mtu: 0, src: None };
+        let route = MirroredRoute { metric: 0, protocol: 0, scope: 0 };
+        editor.mirror_routes(TableId::MAIN, Prefix::new(to, 32).unwrap(), [(route, effect)]);
+        editor.neighbour_put(IfIndex(8), "fe80::2".parse().unwrap(), NeighbourState::Permanent, mac, false).unwrap();
+        editor.commit();
+        let mut worker = Worker::new(Arc::new(Tables::new(editor.network().clone())), RouteRefs::Noref);
+        let frame = (Ether::new(mac, mac) / Ipv4::new(Ipv4Addr::new(10, 9, 0, 2), to) / Udp::new(1, 2)).bytes();
+        worker.receive(0, Buf::from_bytes(&frame), Time::ZERO);
+        worker.run();
+        let mut ports = Vec::new();
+        worker.drain(|sent| ports.push(sent.port));
+        assert_eq!(ports, [1]);
+    }
 
     #[test]
     fn martians_are_told_from_what_the_tables_decide() {

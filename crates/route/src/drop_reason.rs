@@ -48,7 +48,6 @@ drop_reasons! {
     OwnSource "own_source" "The source address is one of the router's own.",
     ReversePath "reverse_path" "The route back to the source does not lead through the port it came from (rp_filter).",
     Ip6Disabled "ip6_disabled" "The interface has IPv6 switched off or an MTU below 1280 bytes.",
-    Ip4Disabled "ip4_disabled" "The interface has no IPv4 address.",
     // Routing
     ForwardingOff "forwarding_off" "Forwarding is switched off by sysctl.",
     NoRoute "no_route" "No route leads to the destination.",

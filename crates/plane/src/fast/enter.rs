@@ -44,7 +44,7 @@ impl Ingress {
             scope: link.vrf_table.map_or(Scope::Main, Scope::Vrf),
             mac: link.mac,
             plain6: plain && cx.plain6 && link.has_ipv6(),
-            plain4: plain && cx.plain4 && !link.addrs4.is_empty(),
+            plain4: plain && cx.plain4,
         }
     }
 
