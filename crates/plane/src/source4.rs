@@ -64,7 +64,14 @@ mod tests {
         let mut editor = Editor::mirror();
         let mut link = Link::new(IfIndex(7), "e0", LinkKind::Port(0));
         (link.mac, link.up, link.conf4.forwarding, link.conf4.rp_filter) = (mac, true, true, 1);
-        link.addrs4.push(Address4 { addr: Ipv4Addr::new(10, 0, 0, 1), len: 24, scope: 0, broadcast: None, secondary: false, no_prefix_route: false });
+        link.addrs4.push(Address4 {
+            addr: Ipv4Addr::new(10, 0, 0, 1),
+            len: 24,
+            scope: 0,
+            broadcast: None,
+            secondary: false,
+            no_prefix_route: false,
+        });
         editor.mirror_link(link);
         // As the mirror has a rule that noref has not.
         editor.mirror_rules([Rule::<Ipv4Addr>::all(0, Action::Lookup(unknown))]);
