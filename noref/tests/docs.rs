@@ -13,14 +13,14 @@ fn read(file: &str) -> String {
 }
 
 #[test]
-fn the_first_command_of_the_readme_prints_what_the_readme_shows() {
+fn the_replay_of_the_readme_prints_what_the_readme_shows() {
     let readme = read("README.md");
-    let (_, block) = readme.split_once("```console\n$ cargo run --release -- ").expect("a console block with the main command");
+    let (_, block) = readme.split_once("```console\n$ cargo run --release -- replay ").expect("a console block with the replay");
     let (command, rest) = block.split_once('\n').expect("a line with the command");
     let (shown, _) = rest.split_once("```").expect("the end of the block");
 
     let out = Scratch::new();
-    let mut arguments: Vec<String> = command.split_whitespace().map(String::from).collect();
+    let mut arguments: Vec<String> = ["replay"].into_iter().chain(command.split_whitespace()).map(String::from).collect();
     let tx = arguments.iter().position(|argument| argument == "--tx").expect("--tx");
     arguments[tx + 1] = out.path().display().to_string();
     let ran = Command::new(env!("CARGO_BIN_EXE_noref")).args(arguments).current_dir(testkit::root()).output().expect("noref runs");

@@ -145,7 +145,7 @@ impl Demo {
     }
 
     fn tell(&mut self, check: &Check, verdict: &Verdict) -> Result<(), Failure> {
-        self.say(&format!("{:<11}{:<13}{}", check.from(), check.to, check.what()), verdict)
+        self.say(&format!("{:<11}{:<14}{}", check.from(), check.to, check.what()), verdict)
     }
 
     /// Prints what became of a check. Whoever interrupts is heard between two.
@@ -199,11 +199,12 @@ impl Demo {
     fn kill(&mut self, routers: &mut Vec<Router>) -> Result<(), Failure> {
         self.stdout.line("noref is killed (SIGKILL) at both, and the kernel goes on:")?;
         let killed = Instant::now();
-        routers.clear();
+        routers.iter_mut().for_each(Router::kill);
         for check in checks::AFTERWARDS {
             let verdict = check.answers_within(&self.lab, killed, TAKES_OVER);
             self.tell(check, &verdict)?;
         }
+        routers.clear();
         self.stdout.line("")
     }
 
@@ -226,7 +227,10 @@ impl Demo {
             .collect();
         self.stdout.print(|output| {
             Columns::new(&heading).print(&rows, output)?;
-            writeln!(output)
+            writeln!(
+                output,
+                "\nBetween namespaces AF_XDP copies every frame twice: here noref is not for speed (docs/operate.md).\n"
+            )
         })
     }
 

@@ -45,10 +45,10 @@ impl Router {
         Ok(router)
     }
 
-    /// Its control socket is there when it forwards.
+    /// Its control socket is there early; it answers when it forwards.
     fn wait(&mut self) -> Result<(), String> {
         let begin = Instant::now();
-        while Client::connect(&self.socket).is_err() {
+        while self.forwarded().is_err() {
             if let Some(status) = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten()) {
                 return Err(format!("did not start ({status}). It said"));
             }
@@ -71,6 +71,7 @@ impl Router {
     /// When it is gone.
     pub fn forwarded(&self) -> Result<u64, Failure> {
         let mut client = Client::connect(&self.socket)?;
+        client.wait_for(Some(PATIENCE))?;
         client.ask(&Request::Show(Show { what: What::Counters }))?;
         let mut packets = 0;
         loop {
@@ -84,6 +85,14 @@ impl Router {
         }
     }
 
+    /// Kills it, as nothing can be caught or tidied up by.
+    pub fn kill(&mut self) {
+        if let Some(child) = &mut self.child {
+            // One that ended already need not be killed.
+            let _ = child.kill();
+        }
+    }
+
     /// Lets it run on.
     pub fn leave(mut self) {
         self.child = None;
@@ -92,9 +101,8 @@ impl Router {
 
 impl Drop for Router {
     fn drop(&mut self) {
+        self.kill();
         if let Some(child) = &mut self.child {
-            // One that ended already is waited for all the same.
-            let _ = child.kill();
             let _ = child.wait();
         }
     }
