@@ -227,10 +227,7 @@ impl Demo {
             .collect();
         self.stdout.print(|output| {
             Columns::new(&heading).print(&rows, output)?;
-            writeln!(
-                output,
-                "\nBetween namespaces AF_XDP copies every frame twice: here noref is not for speed (docs/operate.md).\n"
-            )
+            writeln!(output, "\nBetween namespaces AF_XDP copies every frame twice: here noref is not for speed (docs/operate.md).\n")
         })
     }
 
