@@ -6,6 +6,8 @@
 mod af_packet;
 mod af_xdp;
 mod checksum;
+#[allow(unsafe_code, reason = "an instruction without a safe form")]
+mod clocks;
 mod device;
 pub mod memif;
 mod open;
@@ -22,6 +24,7 @@ pub mod xdp;
 
 pub use af_packet::{PacketPort, PacketSender, PacketSettings};
 pub use af_xdp::{Copies, XdpDevice, XdpError, XdpPort, XdpSettings};
+pub use clocks::clocks;
 pub use device::Device;
 pub use open::{Driver, LiveDevice};
 pub use privileges::drop_privileges;
