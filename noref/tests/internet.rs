@@ -1,10 +1,12 @@
 //! The full Internet table from a network file: time and memory. A debug build takes an eighth of it.
 
+#[path = "../src/bench/full_table/mod.rs"]
 mod full_table;
 
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 
+use full_table::Prefixes;
 use route::{Flow, IfIndex, Kind, RouteRefs};
 
 /// What the tries may take, bytes.
@@ -15,10 +17,10 @@ const TIME: Duration = Duration::from_secs(3);
 #[test]
 fn a_full_table_loads_quickly_and_stays_small() {
     let share = if cfg!(debug_assertions) { 8 } else { 1 };
-    let prefixes: Vec<String> = full_table::prefixes().into_iter().step_by(share).collect();
+    let prefixes = Prefixes::full().unwrap_or_else(|error| panic!("{error}")).thinned(share);
     let text = full_table::network_file(&prefixes);
     let begin = Instant::now();
-    let configuration = control::network_file(&text, "full-table.ip", &["e0", "e1"]).unwrap_or_else(|errors| panic!("{errors}"));
+    let configuration = control::network_file(&text, "full-table.ip", &full_table::PORTS).unwrap_or_else(|errors| panic!("{errors}"));
     let took = begin.elapsed();
     let network = configuration.editor.network().clone();
     let memory = network.domain().reader().burst(|guard| network.v4.memory(guard) + network.v6.memory(guard));
@@ -26,8 +28,7 @@ fn a_full_table_loads_quickly_and_stays_small() {
     assert!(memory < MEMORY, "{memory} bytes");
     assert!(cfg!(debug_assertions) || took < TIME, "{took:?}");
 
-    let (addr, len) = prefixes.iter().rev().find_map(|prefix| prefix.split_once('/')).unwrap();
-    let dst: Ipv6Addr = addr.parse().unwrap();
+    let (dst, len) = *prefixes.v6.last().unwrap();
     let flow = Flow { dst, src: Ipv6Addr::UNSPECIFIED, iif: IfIndex(2), vrf: IfIndex(0), vrf_table: None, link: IfIndex(2) };
     let kind = network.domain().reader().burst(|guard| network.v6.lookup(guard, &flow, RouteRefs::Noref).dst.kind);
     assert_eq!(kind, Kind::Unicast, "{dst}/{len} of {} bits", Ipv6Addr::BITS);
