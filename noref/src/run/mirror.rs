@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! netlink ──► Follower ──► tables ──► workers
-//!                 │  ▲                   │ neighbours in use
 //!        filters ◄┘  └───────────────────┘
 //! ```
 
@@ -12,15 +11,16 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use control::mirror::{Follower, Mirror};
+use control::mirror::{Asker, Follower, Mirror};
+use plane::Tables;
 use port::live::wait_any;
 use port::live::xdp::Filter;
-use route::IfIndex;
+use route::{IfIndex, NeighbourState};
 use wire::Mac;
 
 use super::router::MirrorStanding;
@@ -42,18 +42,7 @@ pub struct Mirroring {
     follower: Mutex<Follower>,
     filters: Mutex<Filters>,
     ended: AtomicBool,
-    bell: Bell,
-}
-
-/// Wakes the mirror's thread.
-#[derive(Clone)]
-pub struct Bell(Arc<UnixStream>);
-
-impl Bell {
-    pub fn ring(&self) {
-        // When there is no room, it has been rung often enough.
-        let _ = (&*self.0).write(&[0]);
-    }
+    bell: UnixStream,
 }
 
 /// The filters in front of ports.
@@ -77,34 +66,54 @@ struct PortFilter {
 /// What the mirror's thread is started with.
 pub struct Ends {
     bell: UnixStream,
-    wanted: Receiver<Wanted>,
     events: OwnedFd,
 }
 
+/// Starts the thread that asks the kernel for the neighbours that workers want: one of its own, as to follow the kernel can take long at times. It ends when
+/// no worker is left.
+///
+/// # Errors
+/// When there are no threads or descriptors left.
+pub fn ask_for_neighbours(tables: Arc<Tables>) -> io::Result<SyncSender<Wanted>> {
+    let mut asker = Asker::new()?;
+    let (to, wanted) = sync_channel::<Wanted>(WANTED);
+    let ask = move || {
+        for (dev, addr) in wanted {
+            if asker.keep_alive(dev, addr).is_err() {
+                // Its packets want it again.
+                continue;
+            }
+            // The kernel gives a stale one some seconds to be heard from before it asks, and does not tell of that. Until it tells what came of it, packets
+            // need not stop at it.
+            if let Some(known) = tables.network.neighbours.get(dev, addr)
+                && let (NeighbourState::Stale, mac) = known.load()
+            {
+                known.store(NeighbourState::Delay, mac);
+            }
+        }
+    };
+    thread::Builder::new().name("noref-neigh".into()).spawn(ask)?;
+    Ok(to)
+}
+
 impl Mirroring {
-    /// Reads all of the kernel's tables. `ports` are the numbers of the ports' devices, in their places.
+    /// Reads all of the kernel's tables. `ports` are the numbers of the ports' devices, in their places; none of a port that is no device.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn begin(ports: &[u32]) -> Result<(Arc<Mirroring>, SyncSender<Wanted>, Ends), Failure> {
+    pub fn begin(ports: &[Option<u32>]) -> Result<(Arc<Mirroring>, Ends), Failure> {
         let unreadable = |error: io::Error| Failure::unusable(format!("the kernel's tables cannot be read: {error}"));
         let mut follower = Follower::new(Mirror::new(&[])).map_err(unreadable)?;
         for (place, index) in ports.iter().enumerate() {
-            follower.set_port(place, Some(IfIndex(*index)));
+            follower.set_port(place, index.map(IfIndex));
         }
         follower.read_all(FIRST_READ).map_err(unreadable)?;
         let events = follower.as_fd().try_clone_to_owned().map_err(Failure::unusable)?;
         let (here, there) = UnixStream::pair().map_err(Failure::unusable)?;
         here.set_nonblocking(true).map_err(Failure::unusable)?;
         there.set_nonblocking(true).map_err(Failure::unusable)?;
-        let (to, wanted) = sync_channel(WANTED);
-        let mirroring = Mirroring {
-            follower: Mutex::new(follower),
-            filters: Mutex::default(),
-            ended: AtomicBool::new(false),
-            bell: Bell(Arc::new(here)),
-        };
-        Ok((Arc::new(mirroring), to, Ends { bell: there, wanted, events }))
+        let mirroring = Mirroring { follower: Mutex::new(follower), filters: Mutex::default(), ended: AtomicBool::new(false), bell: here };
+        Ok((Arc::new(mirroring), Ends { bell: there, events }))
     }
 
     /// Starts the thread that follows.
@@ -119,12 +128,7 @@ impl Mirroring {
     /// Has the thread end.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
-        self.bell.ring();
-    }
-
-    /// What wakes the thread.
-    pub fn bell(&self) -> Bell {
-        self.bell.clone()
+        self.ring();
     }
 
     /// Reads the mirror. The kernel is not followed meanwhile; workers do not wait.
@@ -144,11 +148,6 @@ impl Mirroring {
         }
     }
 
-    /// The VRF devices: packets can be in any of them, by their port or by a SID.
-    pub fn vrfs(&self) -> Vec<IfIndex> {
-        self.read(|mirror| mirror.editor().links().iter().filter(|link| link.is_vrf()).map(|link| link.index).collect())
-    }
-
     /// The port in place `place` is the device of this number, with the filter in front of it; none: it is not there.
     pub fn set_port(&self, place: usize, device: Option<(u32, Option<&Arc<Filter>>)>) {
         self.follower().set_port(place, device.map(|(index, _)| IfIndex(index)));
@@ -163,7 +162,7 @@ impl Mirroring {
         filters.ports[place] = filter;
         filters.told = None;
         drop(filters);
-        self.bell.ring();
+        self.ring();
     }
 
     /// Tells the filters what they are to leave to the kernel, as it is now.
@@ -181,7 +180,7 @@ impl Mirroring {
     }
 
     /// The thread.
-    fn follow(&self, Ends { mut bell, wanted, events }: Ends) {
+    fn follow(&self, Ends { mut bell, events }: Ends) {
         let mut complaint: Option<String> = None;
         while !self.ended.load(Ordering::Relaxed) {
             let patience = self.follower().patience();
@@ -190,10 +189,6 @@ impl Mirroring {
             let mut rings = [0; 64];
             while matches!(bell.read(&mut rings), Ok(1..)) {}
             let mut follower = self.follower();
-            for (dev, addr) in wanted.try_iter().take(WANTED) {
-                // Its packets want it again.
-                let _ = follower.keep_alive(dev, addr);
-            }
             match follower.step(Duration::ZERO) {
                 Ok(()) => complaint = None,
                 Err(error) => {
@@ -207,6 +202,12 @@ impl Mirroring {
             }
             self.filters().follow(follower.mirror());
         }
+    }
+
+    /// Wakes the thread.
+    fn ring(&self) {
+        // When there is no room, it has been rung often enough.
+        let _ = (&self.bell).write(&[0]);
     }
 
     fn follower(&self) -> MutexGuard<'_, Follower> {

@@ -16,7 +16,7 @@ use plane::{Up, Worker};
 use port::live::{TapKind, TapPort, TunSender};
 use route::IfIndex;
 
-use super::mirror::{Bell, Mirroring, Wanted};
+use super::mirror::{Mirroring, Wanted};
 use super::snapshot::KernelCount;
 use crate::failure::Failure;
 use crate::stderr::say;
@@ -57,9 +57,9 @@ impl Slow {
     ///
     /// # Errors
     /// When there are no descriptors left.
-    pub fn ways(&self, wanted: SyncSender<Wanted>, bell: Bell) -> io::Result<Ways> {
+    pub fn ways(&self, wanted: SyncSender<Wanted>) -> io::Result<Ways> {
         let vrfs = self.vrfs.iter().map(|(vrf, device)| Ok((*vrf, device.sender()?))).collect::<io::Result<_>>()?;
-        Ok(Ways { default: self.default.sender()?, vrfs, count: KernelCount::default(), wanted, bell })
+        Ok(Ways { default: self.default.sender()?, vrfs, count: KernelCount::default(), wanted })
     }
 
     /// Makes devices for VRFs that have none, and lets those of others go. True when there are others than before: then workers need new ways.
@@ -117,7 +117,6 @@ pub struct Ways {
     vrfs: Vec<(IfIndex, TunSender)>,
     count: KernelCount,
     wanted: SyncSender<Wanted>,
-    bell: Bell,
 }
 
 impl Ways {
@@ -133,7 +132,7 @@ impl Ways {
 
     /// Passes on what a worker has for the kernel.
     pub fn pass(&mut self, worker: &mut Worker) {
-        let Ways { default, vrfs, count, wanted, bell } = self;
+        let Ways { default, vrfs, count, wanted } = self;
         worker.drain_up(|Up { vrf, buf, .. }| {
             let way = match vrf {
                 None => Some(&mut *default),
@@ -143,13 +142,7 @@ impl Ways {
             count.passed += u64::from(passed);
             count.failed += u64::from(!passed);
         });
-        let mut any = false;
-        worker.drain_wanted(|neighbour| {
-            // When the mirror is behind, the neighbour is wanted again by a later packet.
-            any |= wanted.try_send(neighbour).is_ok();
-        });
-        if any {
-            bell.ring();
-        }
+        // When there are too many, it is wanted again by a later packet.
+        worker.drain_wanted(|neighbour| _ = wanted.try_send(neighbour));
     }
 }

@@ -7,10 +7,12 @@ use std::thread::JoinHandle;
 
 use plane::Tables;
 use port::live::Device;
+use rcu::Reader;
+use route::IfIndex;
 
 use super::devices;
 use super::found::Found;
-use super::mirror::{Mirroring, Wanted};
+use super::mirror::{self, Mirroring, Wanted};
 use super::ports::Ports;
 use super::router::{Router, Source};
 use super::settings::Settings;
@@ -34,6 +36,7 @@ pub struct Beside {
     pub mirroring: Arc<Mirroring>,
     slow: Slow,
     wanted: SyncSender<Wanted>,
+    reader: Reader,
     thread: JoinHandle<()>,
 }
 
@@ -60,21 +63,24 @@ pub fn standalone(devices: &[Found], settings: &Settings, workers: usize, net: &
 /// # Errors
 /// When the kernel's tables cannot be read or an interface cannot be used.
 pub fn mirror(devices: &[Found], settings: &Settings, workers: usize) -> Result<Started, Failure> {
-    let numbers: Vec<u32> = devices.iter().filter_map(Found::interface).map(Device::index).collect();
-    let (mirroring, wanted, ends) = Mirroring::begin(&numbers)?;
+    let numbers: Vec<Option<u32>> = devices.iter().map(|found| found.interface().map(Device::index)).collect();
+    let (mirroring, ends) = Mirroring::begin(&numbers)?;
+    let tables = mirroring.read(|mirror| Arc::clone(mirror.tables()));
     let mut slow = Slow::open(&mirroring)?;
     // Frames are the kernel's until here. Those for the host that come up before the filters know its addresses go back by the slow way.
     let mut ports = Ports::open(devices, settings, workers)?;
     ports.tell(&mirroring);
     mirroring.tell_filters();
-    slow.follow(&mirroring.vrfs(), &mirroring);
-    let share = |queues| Ok(Share { queues, kernel: Some(slow.ways(wanted.clone(), mirroring.bell())?) });
-    let shares = ports.deal()?.into_iter().map(share).collect::<std::io::Result<_>>().map_err(Failure::unusable)?;
+    let mut reader = tables.network.domain().reader();
+    slow.follow(&vrfs(&tables, &mut reader), &mirroring);
+    let queues = ports.deal()?;
     give_up_privileges();
+    let wanted = mirror::ask_for_neighbours(Arc::clone(&tables)).map_err(Failure::unusable)?;
+    let share = |queues| Ok(Share { queues, kernel: Some(slow.ways(wanted.clone())?) });
+    let shares = queues.into_iter().map(share).collect::<std::io::Result<_>>().map_err(Failure::unusable)?;
     let thread = mirroring.start(ends)?;
-    let tables = mirroring.read(|mirror| Arc::clone(mirror.tables()));
     let router = start(&tables, shares, settings, Source::Mirror(Arc::clone(&mirroring)), &ports)?;
-    Ok(Started { router, ports, beside: Some(Beside { mirroring, slow, wanted, thread }) })
+    Ok(Started { router, ports, beside: Some(Beside { mirroring, slow, wanted, reader, thread }) })
 }
 
 fn start(tables: &Arc<Tables>, shares: Vec<Share>, settings: &Settings, source: Source, ports: &Ports) -> Result<Arc<Router>, Failure> {
@@ -82,6 +88,11 @@ fn start(tables: &Arc<Tables>, shares: Vec<Share>, settings: &Settings, source: 
     states.iter().flat_map(|port| &port.notes).for_each(say);
     let workers = Workers::start(tables, shares, settings.busy_poll)?;
     Ok(Arc::new(Router::new(workers, Arc::clone(tables), source, states)))
+}
+
+/// The VRF devices: packets can be in any of them, by their port or by a SID. Read as workers read, so that nobody waits.
+fn vrfs(tables: &Tables, reader: &mut Reader) -> Vec<IfIndex> {
+    reader.burst(|guard| tables.network.links.load(guard).iter().filter(|link| link.is_vrf()).map(|link| link.index).collect())
 }
 
 fn give_up_privileges() {
@@ -93,9 +104,9 @@ fn give_up_privileges() {
 impl Beside {
     /// Makes ways to the kernel for VRFs that ports came into, and lets others go.
     pub fn look(&mut self, router: &Router) {
-        let vrfs = self.mirroring.vrfs();
+        let vrfs = vrfs(router.tables(), &mut self.reader);
         if self.slow.follow(&vrfs, &self.mirroring)
-            && let Err(error) = router.workers().set_ways(|| self.slow.ways(self.wanted.clone(), self.mirroring.bell()))
+            && let Err(error) = router.workers().set_ways(|| self.slow.ways(self.wanted.clone()))
         {
             say(format_args!("packets of a VRF cannot be left to the kernel: {error}"));
         }

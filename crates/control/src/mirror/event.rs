@@ -7,16 +7,16 @@
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
 
-use route::{Address, Kind};
+use route::{Address, IfIndex, Kind};
 
 use super::decode::link::{Device, index, link};
 use super::decode::message::{
     APPEND, DEL_ADDRESS, DEL_LINK, DEL_NEIGHBOUR, DEL_NEXTHOP, DEL_ROUTE, DEL_RULE, Message, NEW_ADDRESS, NEW_LINK, NEW_NEIGHBOUR,
-    NEW_NETCONF, NEW_NEXTHOP, NEW_ROUTE, NEW_RULE, REPLACE,
+    NEW_NETCONF, NEW_NEXTHOP, NEW_ROUTE, NEW_RULE, REPLACE, messages,
 };
 use super::decode::neighbour::neighbour;
 use super::decode::nexthop::{Nexthop, nexthop};
-use super::decode::route::{KernelRoute, Place, route};
+use super::decode::route::{KernelRoute, Place, Way, route};
 use super::decode::{AF_INET, Family, u8_at};
 use super::object::{Object, Objects};
 use super::snapshot::{Dirty, Routes, Snapshot};
@@ -44,7 +44,7 @@ impl Snapshot {
             DEL_LINK => {
                 if let Some(index) = index(body) {
                     dirty.devices |= self.devices.remove(&index).is_some();
-                    again.now.add(Objects::OF_DEVICES);
+                    self.read_what_goes_with(index, again);
                 }
             }
             NEW_ADDRESS => again.now.add(Objects::of(&[Object::Addresses])),
@@ -55,19 +55,7 @@ impl Snapshot {
             }
             NEW_RULE | DEL_RULE => again.now.add(Objects::of(&[if u8_at(body, 0)? == AF_INET { Object::Rules4 } else { Object::Rules6 }])),
             NEW_NETCONF => again.now.add(Objects::of(&[Object::Devices, Object::Settings])),
-            NEW_NEIGHBOUR | DEL_NEIGHBOUR => {
-                if let Some(n) = neighbour(body) {
-                    let key = (n.dev, n.addr);
-                    let known = if message.kind == NEW_NEIGHBOUR {
-                        self.neighbours.insert(key, (n.state, n.mac)) == Some((n.state, n.mac))
-                    } else {
-                        self.neighbours.remove(&key).is_none()
-                    };
-                    if !known {
-                        dirty.neighbours.insert(key);
-                    }
-                }
-            }
+            NEW_NEIGHBOUR | DEL_NEIGHBOUR => self.neighbour(message, dirty),
             NEW_NEXTHOP => {
                 let (id, nexthop) = nexthop(body)?;
                 self.forget_routes_of_gone_nexthops(dirty);
@@ -102,10 +90,46 @@ impl Snapshot {
         }
         let state = |device: &Device| (device.up, device.carrier, device.master, device.conf6.disable_ipv6, device.mtu < 1280);
         if before.map(state) != Some(state(&device)) {
-            again.now.add(Objects::OF_DEVICES);
+            self.read_what_goes_with(device.index, again);
         }
         dirty.devices = true;
         self.devices.insert(device.index, device);
+    }
+
+    /// What may have changed without a word because a device did is to be read. Routes can be very many, and those that come with a device are told of: they
+    /// are read only if some lead through it.
+    fn read_what_goes_with(&self, device: IfIndex, again: &mut Again) {
+        let through = |way: &Way| way.dev == device;
+        let nexthops = self.nexthops.values().any(|nexthop| matches!(nexthop, Nexthop::Way(way) if through(way)));
+        let v4 = || self.routes4.values().flatten().any(|route| route.ways.iter().any(through));
+        let v6 = || self.routes6.values().flatten().any(|route| route.ways.iter().any(through));
+        if nexthops || v4() || v6() {
+            again.now.add(Objects::OF_DEVICES);
+        } else {
+            again.now.add(Objects::of(&[Object::Addresses, Object::Neighbours]));
+        }
+    }
+
+    /// A neighbour changed.
+    fn neighbour(&mut self, message: &Message<'_>, dirty: &mut Dirty) {
+        let Some(n) = neighbour(message.body) else { return };
+        let key = (n.dev, n.addr);
+        let known = if message.kind == NEW_NEIGHBOUR {
+            self.neighbours.insert(key, (n.state, n.mac)) == Some((n.state, n.mac))
+        } else {
+            self.neighbours.remove(&key).is_none()
+        };
+        if !known {
+            dirty.neighbours.insert(key);
+        }
+    }
+
+    /// Takes of events that wait, because something is being read that they may be about, what is urgent and can be about neighbours only. They are to be
+    /// taken in whole later.
+    pub fn urgent(&mut self, datagram: &[u8], dirty: &mut Dirty) {
+        for message in messages(datagram).map_while(Result::ok).filter(|message| matches!(message.kind, NEW_NEIGHBOUR | DEL_NEIGHBOUR)) {
+            self.neighbour(&message, dirty);
+        }
     }
 
     /// A nexthop object is gone, and with it, without a word, its routes. Groups that it was in are told of.

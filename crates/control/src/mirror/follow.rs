@@ -70,6 +70,7 @@ pub struct Follow {
     /// Objects that a check has still to compare.
     checking: Objects,
     next_check: Duration,
+    check_began: Duration,
     next_settings: Duration,
     attempts: u32,
 }
@@ -95,6 +96,7 @@ impl Follow {
             last_event: Duration::ZERO,
             checking: Objects::NONE,
             next_check: CHECK_EVERY,
+            check_began: Duration::ZERO,
             next_settings: SETTINGS_EVERY,
             attempts: 0,
         }
@@ -134,6 +136,13 @@ impl Follow {
         }
     }
 
+    /// Takes of a datagram of events, which is to be taken in later, what is urgent: see [`Snapshot::urgent`].
+    pub fn urgent(&mut self, datagram: &[u8]) {
+        if !self.lost {
+            self.snapshot.urgent(datagram, &mut self.dirty);
+        }
+    }
+
     /// Events were lost: nothing that is known is sure. Those that wait are passed over until there are none: told after the dumps, an event from
     /// before the loss would bring back what a lost one took away.
     pub fn lost(&mut self) {
@@ -165,6 +174,7 @@ impl Follow {
         // A check waits for quiet: while events are under way, what they tell would count as a difference.
         if now >= self.next_check && now >= self.last_event + QUIET {
             self.next_check = now + CHECK_EVERY;
+            self.check_began = now;
             self.counters.checks += 1;
             self.checking = Objects::ALL;
         }
@@ -205,6 +215,10 @@ impl Follow {
             tracing::warn!(?object, differences, "the tables were not as the kernel has them");
         }
         self.settled(object);
+        if only_checked && self.checking.is_empty() {
+            // Of very many routes a check takes long: most of the time is left to other things.
+            self.next_check = now + CHECK_EVERY.max((now - self.check_began) * 30);
+        }
     }
 
     /// How long the kernel may be waited for at most, until something is due.

@@ -39,5 +39,5 @@ pub use object::{Object, Objects};
 pub use reason::{Reason, Unsupported};
 pub use reconcile::Mirror;
 pub use snapshot::{Dirty, Routes, Snapshot};
-pub use socket::Follower;
+pub use socket::{Asker, Follower};
 pub use translate::MAX_IFINDEX;

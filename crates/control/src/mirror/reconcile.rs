@@ -185,6 +185,13 @@ impl Mirror {
         note(&mut self.unsupported_routes6, place, made.unsupported);
     }
 
+    /// Makes the neighbours what the snapshot says, where they are dirty.
+    pub fn reconcile_neighbours(&mut self, snapshot: &Snapshot, dirty: &mut Dirty) {
+        for key in dirty.neighbours.drain() {
+            self.neighbour(key, snapshot.neighbours.get(&key).copied());
+        }
+    }
+
     fn neighbour(&mut self, (dev, addr): (IfIndex, IpAddr), known: Option<(NeighbourState, wire::Mac)>) {
         let neighbours = &self.editor.network().neighbours;
         match known {

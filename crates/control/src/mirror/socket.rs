@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
 use netlink_sys::{Socket, SocketAddr};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use route::{IfIndex, NeighbourState};
+use route::IfIndex;
 
 use super::Mirror;
 use super::decode::message::{DONE, ERROR, Message, messages};
@@ -30,10 +30,48 @@ const DATAGRAM: usize = 64 << 10;
 const BURST: usize = 1024;
 /// How long an answer of the kernel may take.
 const ANSWER: Duration = Duration::from_secs(5);
+/// An event; longer ones are noticed as cut off.
+const EVENT: usize = 16 << 10;
+/// Bytes of events that are kept while something is read; beyond, the kernel keeps them.
+const WAITING: usize = 64 << 20;
 /// `ENOBUFS`.
 const ENOBUFS: i32 = 105;
 /// `MSG_TRUNC`: the length of a datagram is asked for, whatever there is room for.
 const MSG_TRUNC: i32 = 0x20;
+
+/// Events that came while something was read.
+#[derive(Default)]
+struct Waiting {
+    datagrams: Vec<(bool, Vec<u8>)>,
+    bytes: usize,
+    lost: bool,
+}
+
+/// Asks the kernel for neighbours, beside a [`Follower`], which may have much to read.
+pub struct Asker {
+    socket: Socket,
+}
+
+impl Asker {
+    /// One for the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// What the system says of the socket.
+    pub fn new() -> io::Result<Asker> {
+        Ok(Asker { socket: socket(NETLINK_ROUTE)? })
+    }
+
+    /// Asks the kernel to find out, or check, the Ethernet address of a neighbour whose packets it does not see. What becomes of it the [`Follower`] is told.
+    ///
+    /// # Errors
+    /// What the system says of the socket.
+    pub fn keep_alive(&mut self, dev: IfIndex, addr: IpAddr) -> io::Result<()> {
+        // What the kernel complained about before is of no interest: events tell what became of it.
+        let mut complaint = Vec::with_capacity(EVENT);
+        while receive(&self.socket, &mut complaint).is_ok() {}
+        self.socket.send(&neighbour::keep_alive(dev, addr), 0).map(|_| ())
+    }
+}
 
 /// Follows the kernel of the network namespace of the thread that made it, and keeps a [`Mirror`] like it.
 pub struct Follower {
@@ -173,15 +211,7 @@ impl Follower {
     /// # Errors
     /// What the system says of the socket. What becomes of the neighbour is told as an event.
     pub fn keep_alive(&self, dev: IfIndex, addr: IpAddr) -> io::Result<()> {
-        self.events.send(&neighbour::keep_alive(dev, addr), 0)?;
-        // The kernel gives a stale one some seconds to be heard from before it asks, and does not tell of that. Until it tells what came of it, packets need
-        // not stop at it.
-        if let Some(known) = self.mirror.editor().network().neighbours.get(dev, addr)
-            && let (NeighbourState::Stale, mac) = known.load()
-        {
-            known.store(NeighbourState::Delay, mac);
-        }
-        Ok(())
+        self.events.send(&neighbour::keep_alive(dev, addr), 0).map(|_| ())
     }
 
     /// Sets a device up, in the VRF of `master` if there is one.
@@ -229,13 +259,50 @@ impl Follower {
         self.sequence = self.sequence.wrapping_add(1).max(1);
         let (mut dump, request) = Dump::begin(object, self.sequence);
         self.requests.send(&request, 0)?;
-        loop {
-            let truncated = answer(&self.requests, &mut self.buffer)?;
+        let mut waiting = Waiting::default();
+        let outcome = loop {
+            let truncated = match answer(&self.requests, &mut self.buffer) {
+                Ok(truncated) => truncated,
+                Err(error) => break Err(error),
+            };
             let progress = dump.datagram(&self.buffer, truncated);
             if progress != Progress::More {
                 self.follow.dumped(self.began.elapsed(), object, dump.told, progress);
-                return Ok(());
+                break Ok(());
             }
+            // A dump may take seconds. Events meanwhile may be about what it tells, so they come after it, but for neighbours, which packets wait for.
+            if object != Object::Neighbours {
+                self.read_aside(&mut waiting);
+            }
+        };
+        for (truncated, datagram) in waiting.datagrams {
+            self.follow.datagram(self.began.elapsed(), &datagram, truncated);
+        }
+        if waiting.lost {
+            self.follow.lost();
+        }
+        outcome
+    }
+
+    /// Reads events that are to be taken in later, and neighbours among them at once.
+    fn read_aside(&mut self, waiting: &mut Waiting) {
+        let before = waiting.datagrams.len();
+        while waiting.bytes < WAITING {
+            let mut datagram = Vec::with_capacity(EVENT);
+            match receive(&self.events, &mut datagram) {
+                Ok(truncated) => {
+                    waiting.bytes += datagram.len();
+                    self.follow.urgent(&datagram);
+                    datagram.shrink_to_fit();
+                    waiting.datagrams.push((truncated, datagram));
+                }
+                Err(error) if error.raw_os_error() == Some(ENOBUFS) => waiting.lost = true,
+                // What else is wrong is seen when they are read next.
+                Err(_) => break,
+            }
+        }
+        if waiting.datagrams.len() > before {
+            self.mirror.reconcile_neighbours(&self.follow.snapshot, &mut self.follow.dirty);
         }
     }
 

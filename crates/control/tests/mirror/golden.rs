@@ -76,7 +76,9 @@ fn compare(case: &Path) -> Option<Vec<String>> {
     compared
 }
 
-/// The far ends of the ports; and Linux's routes to the addresses of `lo`, behind the local ones.
+/// The far ends of the ports; anycast addresses that Linux keeps when forwarding is switched off before it is done with the addresses; and Linux's routes to the addresses of `lo`, behind the local ones.
 fn of_the_kernel_only(line: &str) -> bool {
-    line.contains("-far ") || line.starts_with("+ route table main ") && line.ends_with(" unreachable metric 256 proto 2 mtu 0 src None")
+    line.contains("-far ")
+        || line.starts_with("+ route table local ") && line.contains(" anycast ")
+        || line.starts_with("+ route table main ") && line.ends_with(" unreachable metric 256 proto 2 mtu 0 src None")
 }
