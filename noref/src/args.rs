@@ -6,8 +6,10 @@ use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use port::live::memif::{MemifSettings, MemifSettingsError};
+use route::RouteRefs;
 use serde::Deserialize;
 
+use crate::bench::BenchArgs;
 use crate::demo::DemoArgs;
 use crate::ip::IpArgs;
 use crate::run::MetricsAddress;
@@ -24,6 +26,7 @@ pub struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    Bench(BenchArgs),
     Demo(DemoArgs),
     Run(RunArgs),
     Replay(ReplayArgs),
@@ -173,6 +176,15 @@ pub enum Refs {
     Noref,
     /// Counted as in a kernel without the patches
     Counted,
+}
+
+impl From<Refs> for RouteRefs {
+    fn from(refs: Refs) -> RouteRefs {
+        match refs {
+            Refs::Noref => RouteRefs::Noref,
+            Refs::Counted => RouteRefs::Counted,
+        }
+    }
 }
 
 /// Bytes of the longest interface name (`IFNAMSIZ` with its final zero is 16).

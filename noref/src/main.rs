@@ -3,6 +3,7 @@
 
 mod api;
 mod args;
+mod bench;
 mod demo;
 mod failure;
 mod ip;
@@ -24,6 +25,7 @@ use crate::args::{Cli, Command};
 fn main() -> ExitCode {
     let Cli { command } = Cli::parse();
     let outcome = match command {
+        Command::Bench(args) => bench::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Run(args) => run::run(&args),

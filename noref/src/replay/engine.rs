@@ -6,7 +6,7 @@ use std::time::Duration;
 use control::{Configuration, Diagnostic, LocalSid, PortDevice};
 use plane::{Sent, Step, Worker};
 use port::{Received, Time};
-use route::{IfIndex, RouteRefs};
+use route::IfIndex;
 
 use crate::args::{PortName, Refs};
 use crate::failure::Failure;
@@ -44,11 +44,7 @@ impl Engine {
         let known = configuration.editor.links();
         let links = (0..ports.len()).map(|port| known.of_port(port).map_or((IfIndex(0), [0; 6]), |link| (link.index, link.mac.0)));
         let links = links.collect();
-        let refs = match refs {
-            Refs::Noref => RouteRefs::Noref,
-            Refs::Counted => RouteRefs::Counted,
-        };
-        let mut worker = Worker::new(configuration.tables.clone(), refs);
+        let mut worker = Worker::new(configuration.tables.clone(), refs.into());
         worker.trace(tracing);
         Ok(Engine { configuration, worker, links, now: Time::ZERO, began: None, tracing })
     }
