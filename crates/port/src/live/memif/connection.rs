@@ -10,6 +10,7 @@ use super::message::Message;
 use super::settings::{MemifSettings, Role, SocketName};
 use super::sys::{self, Event};
 use super::{client, server};
+use crate::live::drop_privileges;
 
 /// What noref calls itself.
 pub(super) const NAME: &str = "noref";
@@ -51,6 +52,10 @@ pub(super) struct Interface {
 impl Interface {
     /// Goes on until it is stopped.
     pub(super) fn run(self) {
+        // What a peer says is read here: with no more rights than workers have, also where it is started before they are.
+        if let Err(error) = drop_privileges() {
+            (self.tell)(&format!("{} (memif, {}): privileges could not be given up: {error}", self.name, self.settings.socket));
+        }
         let mut told = String::new();
         loop {
             let end = self.meet(&mut told);
