@@ -17,7 +17,7 @@ const PART: usize = 8 * 1024;
 
 /// Ask a running router, or change it, in the words of iproute2's `ip`
 ///
-/// What `ip` shows is shown in the same form; what changes something takes effect at once, between two bursts of packets. A router that follows the kernel
+/// What `ip` shows is shown in the same form; what changes something is in effect when this ends. A router that follows the kernel
 /// is changed with `ip` itself.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]

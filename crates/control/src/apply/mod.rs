@@ -5,8 +5,9 @@
 //!
 //! # All or nothing
 //! A line builds on the lines before it, so what they ask for cannot be checked without doing it. It is done where no worker looks: in the
-//! [`Editor`]'s own copy of the tables, which remembers what it changed. Either all of a request is committed at once, and workers see it from
-//! their next burst on, or the editor takes it back and nobody ever saw it. Of the other ways, a trial run on a copy of the tables would cost a copy of
+//! [`Editor`]'s own copy of the tables, which remembers what it changed. Either all of a request is committed, or the editor takes it back and nobody
+//! ever saw it. A commit is not one moment: interfaces come first, then neighbours, then routes, each prefix whole, then rules. A burst that runs meanwhile
+//! sees some of it, as in Linux. Of the other ways, a trial run on a copy of the tables would cost a copy of
 //! the tables, and undoing line by line would show workers a state that nobody asked for.
 //!
 //! SIDs and policies are made before the routes that name them and go after them: a worker that has found a route in a burst finds what it
@@ -33,7 +34,7 @@ use crate::error::{Diagnostic, Error, Errors, Fault};
 use crate::lexer::Lexer;
 use crate::span::{Span, Word};
 
-/// A router's tables and what the operator has made of them. Workers that read them see every request whole.
+/// A router's tables and what the operator has made of them.
 pub struct Configuration {
     /// The tables' writer.
     pub editor: Editor,
@@ -109,7 +110,7 @@ impl Configuration {
         }
     }
 
-    /// Applies lines, all of them or none: workers see them together, from their next burst on. `name` stands for the text in errors.
+    /// Applies lines, all of them or none: workers see them when this returns, from their next burst on. `name` stands for the text in errors.
     ///
     /// # Errors
     /// Everything that is wrong with the lines, up to a limit, with its place. Nothing was changed then.
