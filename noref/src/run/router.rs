@@ -111,7 +111,12 @@ impl Router {
     /// seen by workers after `editor.commit()`.
     pub fn configuration<R>(&self, f: impl FnOnce(&mut Configuration) -> R) -> Option<R> {
         match &self.source {
-            Source::Standalone(configuration) => Some(f(&mut configuration.lock().unwrap_or_else(PoisonError::into_inner))),
+            Source::Standalone(configuration) => Some(f(&mut configuration.lock().unwrap_or_else(|poisoned| {
+                // Whoever panicked may have left half of something.
+                let mut configuration = poisoned.into_inner();
+                configuration.editor.rollback();
+                configuration
+            }))),
             Source::Mirror(_) => None,
         }
     }
