@@ -111,8 +111,16 @@ impl Reply {
             stream.write_all(text.as_bytes())?;
         }
         stream.shutdown(Shutdown::Write)?;
-        // A connection that is closed with bytes unread takes the reply with it.
-        io::copy(&mut stream.take(MAX_REQUEST as u64), &mut io::sink()).map(|_| ())
+        // A connection that is closed with bytes unread takes the reply with it. One that trickles is not waited for.
+        let (begin, mut left) = (Instant::now(), MAX_REQUEST);
+        while left > 0 && begin.elapsed() < DEADLINE {
+            let mut bytes = [0; 1024];
+            match stream.read(&mut bytes)? {
+                0 => break,
+                len => left = left.saturating_sub(len),
+            }
+        }
+        Ok(())
     }
 }
 
