@@ -87,9 +87,9 @@ fn what_a_router_has_and_counted_is_shown() {
 #[test]
 fn a_table_is_shown_again_each_second() {
     let Some((_lab, router)) = start() else { return };
+    let begin = Instant::now();
     let mut watch = client(&router.socket(), &["show", "rules", "--watch", "--json"]);
     let mut stdout = watch.stdout.take().unwrap();
-    let begin = Instant::now();
     let (mut text, mut bytes) = (String::new(), [0; 4096]);
     while text.matches('\n').count() < 3 {
         assert!(begin.elapsed() < PATIENCE, "{text}");

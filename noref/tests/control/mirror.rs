@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use testkit::replay::Scratch;
 
-use super::Lab;
+use super::lab::{Lab, skipped};
 use super::program::{PATIENCE, asked, printed};
 
 /// `noref run --mirror` in the lab's router; killed with this value.
@@ -33,7 +33,7 @@ impl Mirroring {
         }
         let refused = ["Operation not permitted", "Permission denied", "not supported", "not implemented"];
         assert!(refused.iter().any(|why| said.contains(why)), "{said}");
-        eprintln!("skipped: {said}");
+        skipped(&said);
         None
     }
 }
