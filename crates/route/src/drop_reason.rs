@@ -96,7 +96,7 @@ drop_reasons! {
     FragmentTimeout "fragment_timeout" "The missing fragments of the datagram did not come in time.",
     NoSourceAddress "no_source_address" "The router has no address to answer from.",
     RateLimited "rate_limited" "More ICMP messages were due than the rate limit allows.",
-    KernelBusy "kernel_busy" "More packets were to be left to the kernel at once than it is given.",
+    KernelBusy "kernel_busy" "More packets were to be left to the kernel than it is given.",
     // Configuration
     Unsupported "unsupported" "The way leads through something that noref does not implement yet.",
 }

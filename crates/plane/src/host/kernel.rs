@@ -12,8 +12,11 @@ use super::resolver::Key;
 use crate::packet::{Packet, Version};
 use crate::trace::Ledger;
 
-/// Packets that are passed to the kernel at once; more than these and it is dropped, so that a flood of them does not keep others from being forwarded.
-const UP: usize = 128;
+/// Packets that a worker leaves to the kernel in a second: each costs a system call and the kernel's way of a packet on the worker's core, some 10 µs, so a
+/// flood of them has a fifth of the core and the others the rest.
+const UP_A_SECOND: u64 = 20_000;
+/// Packets that it may leave to the kernel at once, after a silence. Also how many wait to be passed on, which bounds the buffers that they hold.
+const UP_AT_ONCE: u64 = 512;
 /// The kernel is asked for one neighbour once in this time.
 const WANT_EVERY: Duration = Duration::from_secs(1);
 /// Neighbours of which it is remembered when the kernel was asked.
@@ -36,6 +39,37 @@ pub(crate) struct Kernel {
     pub(crate) up: Vec<Up>,
     pub(crate) wanted: Vec<(IfIndex, IpAddr)>,
     asked: HashMap<Key, Time>,
+    allowance: Allowance,
+}
+
+/// A token bucket of nanoseconds: it fills with the time that passes by the packets' clock, and a packet takes its price out.
+struct Allowance {
+    saved: u64,
+    last: Time,
+}
+
+impl Default for Allowance {
+    fn default() -> Allowance {
+        Allowance { saved: Allowance::MOST, last: Time::ZERO }
+    }
+}
+
+impl Allowance {
+    const PRICE: u64 = 1_000_000_000 / UP_A_SECOND;
+    const MOST: u64 = UP_AT_ONCE * Allowance::PRICE;
+
+    /// May one more packet go up? One that waited may be older than the last: then no time has passed.
+    fn take(&mut self, now: Time) -> bool {
+        self.saved = self.saved.saturating_add(now.0.saturating_sub(self.last.0)).min(Allowance::MOST);
+        self.last = self.last.max(now);
+        match self.saved.checked_sub(Allowance::PRICE) {
+            Some(left) => {
+                self.saved = left;
+                true
+            }
+            None => false,
+        }
+    }
 }
 
 impl Kernel {
@@ -56,10 +90,10 @@ impl Kernel {
 }
 
 impl Host {
-    /// The kernel goes on with the packet, as it is now.
+    /// The kernel goes on with the packet, as it is now, unless it got too many of late.
     pub(super) fn leave_to_kernel(&mut self, packet: Packet, ledger: &mut Ledger) {
         let Some(kernel) = &mut self.kernel else { return self.drop(packet, DropReason::Unsupported, ledger) };
-        if kernel.up.len() >= UP {
+        if !kernel.allowance.take(packet.time) {
             return self.drop(packet, DropReason::KernelBusy, ledger);
         }
         ledger.counters.kernel += 1;
@@ -82,6 +116,22 @@ mod tests {
             kernel.want(key, start.after(Duration::from_millis(milliseconds)));
         }
         assert_eq!(kernel.wanted, [key; 3]);
+    }
+
+    #[test]
+    fn the_kernel_gets_a_burst_at_once_and_then_so_many_a_second() {
+        let mut allowance = Allowance::default();
+        let mut passed = |millis: u64| {
+            let now = Time::from_micros(1_700_000_000_000_000).after(Duration::from_millis(millis));
+            (0..10_000).filter(|_| allowance.take(now)).count() as u64
+        };
+        assert_eq!(passed(0), UP_AT_ONCE);
+        // However often it is asked for, and by whatever burst.
+        assert_eq!((1..=20).map(&mut passed).sum::<u64>(), UP_A_SECOND / 50);
+        // Older packets bring no time.
+        assert_eq!((passed(3), passed(20), passed(21)), (0, 0, UP_A_SECOND / 1000));
+        // A long silence saves no more than a burst.
+        assert_eq!(passed(60_000), UP_AT_ONCE);
     }
 
     #[test]
