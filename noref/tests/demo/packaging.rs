@@ -53,9 +53,13 @@ fn the_capabilities_of_the_unit_are_enough() {
     let scratch = Scratch::new();
     let capabilities: String =
         setting("CapabilityBoundingSet").split_whitespace().map(|name| format!(",+{}", &name["CAP_".len()..])).collect();
-    let mut command = Command::new("prlimit");
-    command.arg(format!("--memlock={}", setting("LimitMEMLOCK").replace("infinity", "unlimited")));
-    command.args(["setpriv", "--no-new-privs", &format!("--bounding-set=-all{}", capabilities.to_lowercase())]);
+    let limit = format!("--memlock={}", setting("LimitMEMLOCK").replace("infinity", "unlimited"));
+    let lifted = Command::new("prlimit").args([&limit, "true"]).output().is_ok_and(|output| output.status.success());
+    // Where the limit may not be lifted, as in some containers, the capability to ignore it stands in for that.
+    let (program, instead): (&[&str], _) = if lifted { (&["prlimit", &limit, "setpriv"], "") } else { (&["setpriv"], ",+ipc_lock") };
+    let mut command = Command::new(program[0]);
+    command.args(&program[1..]);
+    command.args(["--no-new-privs", &format!("--bounding-set=-all{}{instead}", capabilities.to_lowercase())]);
     command.arg(env!("CARGO_BIN_EXE_noref")).args(["run", "--mirror", "--port", "e0", "e1", "--seconds", "1", "--group", "0", "--socket"]);
     command.arg(scratch.path().join("noref.sock")).stdin(Stdio::null());
     let output = namespace.inside(|| command.output().expect("prlimit and setpriv are in util-linux"));
