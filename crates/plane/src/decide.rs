@@ -91,7 +91,9 @@ pub(crate) fn route6<'g>(
     let hash = if dst.more.is_empty() { 0 } else { flow_hash::l3_6(&packet.buf) };
     let Some((place, hop)) = dst.select(hash) else { return Verdict::Drop(DropReason::RouteBlackhole) };
     match hop.encap {
-        Encap::None if cx.is_kernels(hop.dev) => kernels(lookup.nexthop.is_some() || lookup.oif.is_some()),
+        Encap::None if cx.is_kernels(hop.dev) => {
+            kernels(lookup.nexthop.is_some() || lookup.oif.is_some() || lookup.table.is_some_and(|table| table != TableId::MAIN))
+        }
         Encap::None => forward6::decide(cx, packet, dst, place, lookup.nexthop),
         Encap::Seg6Local(id) => match seg6::behavior(cx, packet, id, ledger) {
             Ok(next) => then(next),
@@ -101,8 +103,8 @@ pub(crate) fn route6<'g>(
     }
 }
 
-/// A packet whose way leads to a device of the kernel. One that a SID sends to a neighbour (`by_sid`) the kernel would send elsewhere, not knowing that: the
-/// mirror leaves such SIDs to the kernel, so this is for the moment in which that changes.
+/// A packet whose way leads to a device of the kernel. One that a SID sends to a neighbour, or looks up in a table of its own (`by_sid`), the kernel would
+/// send elsewhere, not knowing that, and so perhaps into another VPN: the mirror leaves such SIDs to the kernel, so this is for the moment in which that changes.
 fn kernels<'g>(by_sid: bool) -> Verdict<'g> {
     if by_sid { Verdict::Drop(DropReason::SidDevice) } else { Verdict::Kernel }
 }
