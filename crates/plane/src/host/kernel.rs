@@ -21,6 +21,8 @@ const UP_AT_ONCE: u64 = 512;
 const WANT_EVERY: Duration = Duration::from_secs(1);
 /// Neighbours of which it is remembered when the kernel was asked.
 const WANTED: usize = 8192;
+/// When there are that many, old ones are looked for once in this time.
+const SWEEP_EVERY: Duration = Duration::from_millis(100);
 
 /// A packet that is the kernel's.
 #[derive(Debug)]
@@ -39,6 +41,8 @@ pub(crate) struct Kernel {
     pub(crate) up: Vec<Up>,
     pub(crate) wanted: Vec<(IfIndex, IpAddr)>,
     asked: HashMap<Key, Time>,
+    /// When old ones were last looked for.
+    swept: Option<Time>,
     allowance: Allowance,
 }
 
@@ -79,6 +83,10 @@ impl Kernel {
             return;
         }
         if self.asked.len() >= WANTED {
+            if self.swept.is_some_and(|swept| now < swept.after(SWEEP_EVERY)) {
+                return;
+            }
+            self.swept = Some(now);
             self.asked.retain(|_, asked| now < asked.after(WANT_EVERY));
             if self.asked.len() >= WANTED {
                 return;
