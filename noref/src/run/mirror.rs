@@ -33,6 +33,8 @@ const FIRST_READ: Duration = Duration::from_secs(120);
 const WANTED: usize = 1024;
 /// The longest wait for the kernel; events, workers and the end interrupt it.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// How long is waited after an error.
+const AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// A neighbour that the kernel is to find out or check.
 pub type Wanted = (IfIndex, IpAddr);
@@ -189,7 +191,10 @@ impl Mirroring {
             let mut rings = [0; 64];
             while matches!(bell.read(&mut rings), Ok(1..)) {}
             let mut follower = self.follower();
-            match follower.step(Duration::ZERO) {
+            let stepped = follower.step(Duration::ZERO);
+            self.filters().follow(follower.mirror());
+            drop(follower);
+            match stepped {
                 Ok(()) => complaint = None,
                 Err(error) => {
                     let error = error.to_string();
@@ -197,10 +202,10 @@ impl Mirroring {
                         say(format_args!("the kernel could not be followed, it is tried on: {error}"));
                     }
                     complaint = Some(error);
-                    thread::sleep(Duration::from_millis(100));
+                    // Nobody who asks the mirror waits for this.
+                    thread::sleep(AFTER_ERROR);
                 }
             }
-            self.filters().follow(follower.mirror());
         }
     }
 
