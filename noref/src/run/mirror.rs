@@ -40,8 +40,15 @@ const AFTER_ERROR: Duration = Duration::from_millis(100);
 pub type Wanted = (IfIndex, IpAddr);
 
 /// The mirror, shared by its thread and those who ask.
+///
+/// The follower's lock is held while tables are read, which can take long. The main thread takes none but the others while workers run: signals and the
+/// watchdog do not wait.
 pub struct Mirroring {
     follower: Mutex<Follower>,
+    /// Ports that came or went, for the follower's next step.
+    ports: Mutex<Vec<(usize, Option<IfIndex>)>>,
+    /// Sets devices up.
+    asker: Mutex<Asker>,
     filters: Mutex<Filters>,
     ended: AtomicBool,
     bell: UnixStream,
@@ -114,7 +121,15 @@ impl Mirroring {
         let (here, there) = UnixStream::pair().map_err(Failure::unusable)?;
         here.set_nonblocking(true).map_err(Failure::unusable)?;
         there.set_nonblocking(true).map_err(Failure::unusable)?;
-        let mirroring = Mirroring { follower: Mutex::new(follower), filters: Mutex::default(), ended: AtomicBool::new(false), bell: here };
+        let asker = Asker::new().map_err(Failure::unusable)?;
+        let mirroring = Mirroring {
+            follower: Mutex::new(follower),
+            ports: Mutex::default(),
+            asker: Mutex::new(asker),
+            filters: Mutex::default(),
+            ended: AtomicBool::new(false),
+            bell: here,
+        };
         Ok((Arc::new(mirroring), Ends { bell: there, events }))
     }
 
@@ -150,9 +165,10 @@ impl Mirroring {
         }
     }
 
-    /// The port in place `place` is the device of this number, with the filter in front of it; none: it is not there.
+    /// The port in place `place` is the device of this number, with the filter in front of it; none: it is not there. The thread takes that in next, and
+    /// tells the filter what to leave to the kernel.
     pub fn set_port(&self, place: usize, device: Option<(u32, Option<&Arc<Filter>>)>) {
-        self.follower().set_port(place, device.map(|(index, _)| IfIndex(index)));
+        lock(&self.ports).push((place, device.map(|(index, _)| IfIndex(index))));
         let filter = device.and_then(|(index, filter)| {
             let filter = Arc::clone(filter?);
             Some(PortFilter { index: IfIndex(index), filter, mac: Mac::default(), own: HashSet::new(), complaint: None })
@@ -167,7 +183,7 @@ impl Mirroring {
         self.ring();
     }
 
-    /// Tells the filters what they are to leave to the kernel, as it is now.
+    /// Tells the filters what they are to leave to the kernel, as it is now. Before there is a thread that does.
     pub fn tell_filters(&self) {
         let follower = self.follower();
         self.filters().follow(follower.mirror());
@@ -178,7 +194,7 @@ impl Mirroring {
     /// # Errors
     /// What the kernel says.
     pub fn set_up(&self, index: IfIndex, master: Option<IfIndex>) -> io::Result<()> {
-        self.follower().set_up(index, master)
+        lock(&self.asker).set_up(index, master)
     }
 
     /// The thread.
@@ -191,6 +207,9 @@ impl Mirroring {
             let mut rings = [0; 64];
             while matches!(bell.read(&mut rings), Ok(1..)) {}
             let mut follower = self.follower();
+            for (place, index) in lock(&self.ports).drain(..) {
+                follower.set_port(place, index);
+            }
             let stepped = follower.step(Duration::ZERO);
             self.filters().follow(follower.mirror());
             drop(follower);
@@ -216,12 +235,16 @@ impl Mirroring {
     }
 
     fn follower(&self) -> MutexGuard<'_, Follower> {
-        self.follower.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.follower)
     }
 
     fn filters(&self) -> MutexGuard<'_, Filters> {
-        self.filters.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.filters)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Filters {

@@ -168,10 +168,7 @@ impl Ports {
                 let state = opened.state();
                 say(format_args!("{}: it is a port again: {}", device.name(), devices::describe(std::slice::from_ref(&state))));
                 match mirroring {
-                    Some(mirroring) => {
-                        mirroring.set_port(place, opened.interface().map(|index| (index, opened.filter())));
-                        mirroring.tell_filters();
-                    }
+                    Some(mirroring) => mirroring.set_port(place, opened.interface().map(|index| (index, opened.filter()))),
                     None => as_it_is_now(router, place, &device),
                 }
                 port.opened = Some(opened);

@@ -47,9 +47,10 @@ struct Waiting {
     lost: bool,
 }
 
-/// Asks the kernel for neighbours, beside a [`Follower`], which may have much to read.
+/// Asks the kernel for something beside a [`Follower`], which may have much to read.
 pub struct Asker {
     socket: Socket,
+    sequence: u32,
 }
 
 impl Asker {
@@ -58,7 +59,7 @@ impl Asker {
     /// # Errors
     /// What the system says of the socket.
     pub fn new() -> io::Result<Asker> {
-        Ok(Asker { socket: socket(NETLINK_ROUTE)? })
+        Ok(Asker { socket: socket(NETLINK_ROUTE)?, sequence: 0 })
     }
 
     /// Asks the kernel to find out, or check, the Ethernet address of a neighbour whose packets it does not see. What becomes of it the [`Follower`] is told.
@@ -70,6 +71,27 @@ impl Asker {
         let mut complaint = Vec::with_capacity(EVENT);
         while receive(&self.socket, &mut complaint).is_ok() {}
         self.socket.send(&neighbour::keep_alive(dev, addr), 0).map(|_| ())
+    }
+
+    /// Sets a device up, in the VRF of `master` if there is one.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn set_up(&mut self, dev: IfIndex, master: Option<IfIndex>) -> io::Result<()> {
+        self.sequence = self.sequence.wrapping_add(1).max(1);
+        self.socket.send(&link::set_up(self.sequence, dev, master), 0)?;
+        let mut told = Vec::with_capacity(EVENT);
+        loop {
+            answer(&self.socket, &mut told)?;
+            for message in messages(&told).map_while(Result::ok) {
+                if message.sequence == self.sequence && message.kind == ERROR {
+                    return match u32_at(message.body, 0).map_or(0, |number| number as i32) {
+                        0 => Ok(()),
+                        number => Err(io::Error::from_raw_os_error(number.saturating_neg())),
+                    };
+                }
+            }
+        }
     }
 }
 
@@ -212,26 +234,6 @@ impl Follower {
     /// What the system says of the socket. What becomes of the neighbour is told as an event.
     pub fn keep_alive(&self, dev: IfIndex, addr: IpAddr) -> io::Result<()> {
         self.events.send(&neighbour::keep_alive(dev, addr), 0).map(|_| ())
-    }
-
-    /// Sets a device up, in the VRF of `master` if there is one.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn set_up(&mut self, dev: IfIndex, master: Option<IfIndex>) -> io::Result<()> {
-        self.sequence = self.sequence.wrapping_add(1).max(1);
-        self.requests.send(&link::set_up(self.sequence, dev, master), 0)?;
-        loop {
-            answer(&self.requests, &mut self.buffer)?;
-            for message in messages(&self.buffer).map_while(Result::ok) {
-                if message.sequence == self.sequence && message.kind == ERROR {
-                    return match u32_at(message.body, 0).map_or(0, |number| number as i32) {
-                        0 => Ok(()),
-                        number => Err(io::Error::from_raw_os_error(number.saturating_neg())),
-                    };
-                }
-            }
-        }
     }
 
     fn read_events(&mut self) -> io::Result<()> {
