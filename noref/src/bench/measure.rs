@@ -66,6 +66,7 @@ pub fn measure(router: &Router, way: &Way, plan: &Plan<'_>) -> Vec<Figure> {
 /// The thread of a worker.
 fn work(router: &Router, way: &Way, plan: &Plan<'_>, number: usize, barrier: &Barrier) -> Vec<Share> {
     pin(number);
+    let _others = Others;
     // Workers begin at different frames, as flows that are spread over queues do.
     let begin = number * way.frames.len() / plan.workers;
     let mut lanes: Vec<_> = plan
@@ -135,6 +136,17 @@ fn figure(shares: &[&Share], plan: &Plan<'_>) -> Figure {
         // What the router says it forwarded, and what was seen to leave.
         forwarded: u64::min(forwarded, left),
         drops,
+    }
+}
+
+/// Those that wait for a worker, which they would do for ever if it panicked: then the program ends.
+struct Others;
+
+impl std::ops::Drop for Others {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            std::process::abort();
+        }
     }
 }
 

@@ -47,9 +47,9 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Vec<u16>,
 
-    /// How packets carry their routes
-    #[arg(long, value_name = "HOW", default_value = "both")]
-    pub refs: BenchRefs,
+    /// How packets carry their routes; without it both ways
+    #[arg(long, value_name = "HOW")]
+    pub refs: Option<BenchRefs>,
 
     /// The prefixes of the tables, a line each, plain or compressed with gzip; without it the full Internet table, benches/data of noref's repository
     #[arg(long, value_name = "FILE")]
@@ -141,7 +141,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     let begin = Instant::now();
     // Before anything that makes a load of its own.
     let machine = Machine::look();
-    let mut bench = Bench { stdout: Stdout::new(), workers, refs: args.refs.each(), frames: args.frames };
+    let mut bench = Bench { stdout: Stdout::new(), workers, refs: args.refs.unwrap_or(BenchRefs::Both).each(), frames: args.frames };
     bench.stdout.line(&machine)?;
     for warning in &machine.warnings {
         bench.stdout.line(format_args!("warning: {warning}"))?;
@@ -224,8 +224,18 @@ fn check(args: &BenchArgs) -> Result<Vec<usize>, String> {
                     update measure the router between memory and memory"
             .into());
     }
-    if args.svg.is_some() && matches!(args.series, Series::Lpm | Series::Update) {
-        return Err("--svg draws packets a second of seg6local and rules, and neither is measured here; the figures are in --json".into());
+    if matches!(args.series, Series::Lpm | Series::Update) {
+        if args.svg.is_some() {
+            return Err(
+                "--svg draws packets a second of seg6local and rules, and neither is measured here; the figures are in --json".into()
+            );
+        }
+        if args.refs.is_some() || !args.workers.is_empty() {
+            return Err(
+                "--workers and --refs are for seg6local and rules: lpm takes one thread and no references, update one borrowing worker"
+                    .into(),
+            );
+        }
     }
     let cores = machine::cores();
     let mut workers: Vec<usize> = args.workers.iter().map(|&n| n.into()).collect();
@@ -234,6 +244,9 @@ fn check(args: &BenchArgs) -> Result<Vec<usize>, String> {
     }
     workers.sort_unstable();
     workers.dedup();
+    if args.svg.is_some() && workers.len() > plot::SHADES {
+        return Err(format!("--svg draws at most {} numbers of workers: give fewer to --workers", plot::SHADES));
+    }
     match workers.iter().find(|n| **n > cores) {
         Some(n) => {
             Err(format!("--workers {n}: there are {}, and workers that share one measure the scheduler", machine::count(cores, "core")))
@@ -272,6 +285,9 @@ mod tests {
             ("noref bench --workers 1,256", "workers that share one measure the scheduler"),
             ("noref bench --frames 0", "0 is not in 1.."),
             ("noref bench --refs some", "[possible values: both, noref, counted]"),
+            ("noref bench lpm --workers 1", "--workers and --refs are for seg6local and rules"),
+            ("noref bench update --refs noref", "--workers and --refs are for seg6local and rules"),
+            ("noref bench --workers 1,2,3,4,5 --svg x", "at most 4 numbers of workers"),
             ("noref bench lpm --svg x", "--svg draws packets a second of seg6local and rules"),
         ] {
             let error = parse(args).unwrap_err();

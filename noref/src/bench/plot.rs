@@ -20,9 +20,11 @@ const BOTTOM: f64 = 64.0;
 const INK: &str = "#1a1a1a";
 const PALE: &str = "#6b6b6b";
 const GRID: &str = "#dddddd";
+/// Numbers of workers that can be told apart.
+pub const SHADES: usize = 4;
 /// From the fewest workers to the most.
-const NOREF: [&str; 4] = ["#8fc1e3", "#2f7fb8", "#17557f", "#0b3450"];
-const COUNTED: [&str; 4] = ["#f3c58f", "#dd8a2b", "#a85f10", "#6d3c06"];
+const NOREF: [&str; SHADES] = ["#8fc1e3", "#2f7fb8", "#17557f", "#0b3450"];
+const COUNTED: [&str; SHADES] = ["#f3c58f", "#dd8a2b", "#a85f10", "#6d3c06"];
 
 /// A bar.
 struct Bar<'r> {
@@ -90,8 +92,8 @@ pub fn draw(report: &Report) -> String {
 /// The bars of a way: for each number of workers noref, then counted.
 fn bars<'r>(rows: &[&'r Row], workers: &[usize]) -> Vec<Bar<'r>> {
     let bar = |row: &&'r Row| {
-        let shade = workers.iter().position(|n| *n == row.workers).unwrap_or_default().min(NOREF.len() - 1);
-        let of = |figure: &Option<super::report::Figure>, refs, colours: [&'static str; 4]| {
+        let shade = workers.iter().position(|n| *n == row.workers).unwrap_or_default().min(SHADES - 1);
+        let of = |figure: &Option<super::report::Figure>, refs, colours: [&'static str; SHADES]| {
             figure.as_ref().map(|figure| Bar { colour: colours[shade], mpps: figure.mpps.best, workers: row.workers, refs })
         };
         [of(&row.noref, "noref", NOREF), of(&row.counted, "counted", COUNTED)]

@@ -47,6 +47,15 @@ struct Shown {
     stop: AtomicBool,
 }
 
+/// Stops the worker when the writer ends, in whatever way.
+struct Stop<'s>(&'s AtomicBool);
+
+impl std::ops::Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// What the worker did.
 struct Traffic {
     offered: u64,
@@ -74,9 +83,8 @@ impl Bench {
             let forwards = scope.spawn(|| forward(worker, &way, &shown));
             let writes = scope.spawn(|| {
                 pin(1);
-                let measured = write(router, dev, changes, &shown);
-                shown.stop.store(true, Ordering::Relaxed);
-                measured
+                let _stop = Stop(&shown.stop);
+                write(router, dev, changes, &shown)
             });
             let measured = writes.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             (measured, forwards.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
