@@ -28,6 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use client::Client;
+pub use counts::sid_count;
 
 use self::service::Service;
 use self::socket::Socket;

@@ -5,7 +5,7 @@
 //!        filters ◄┘  └───────────────────┘
 //! ```
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,13 +17,15 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use control::mirror::{Asker, Follower, Mirror};
-use plane::Tables;
+use plane::{PacketCount, SidCount, Tables};
 use port::live::wait_any;
 use port::live::xdp::Filter;
-use route::{IfIndex, NeighbourState};
+use route::{IfIndex, NeighbourState, SidId};
 use wire::Mac;
 
 use super::router::MirrorStanding;
+use super::snapshot::Snapshot;
+use crate::api;
 use crate::failure::Failure;
 use crate::stderr::say;
 
@@ -33,6 +35,8 @@ const FIRST_READ: Duration = Duration::from_secs(120);
 const WANTED: usize = 1024;
 /// The longest wait for the kernel; events, workers and the end interrupt it.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// What was counted under the number of a SID before it came, while that is not known: it shows zeros until then.
+const NOT_KNOWN: SidCount = SidCount { processed: PacketCount { packets: u64::MAX, bytes: u64::MAX }, errors: u64::MAX };
 /// How long is waited after an error.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
 
@@ -50,8 +54,18 @@ pub struct Mirroring {
     /// Sets devices up.
     asker: Mutex<Asker>,
     filters: Mutex<Filters>,
+    reused: Mutex<Reused>,
     ended: AtomicBool,
     bell: UnixStream,
+}
+
+/// SIDs under numbers that others had before.
+#[derive(Default)]
+struct Reused {
+    /// What was counted under the number by then.
+    before: BTreeMap<SidId, SidCount>,
+    /// Those of which that is still to be found out.
+    new: BTreeSet<SidId>,
 }
 
 /// The filters in front of ports.
@@ -127,6 +141,7 @@ impl Mirroring {
             ports: Mutex::default(),
             asker: Mutex::new(asker),
             filters: Mutex::default(),
+            reused: Mutex::default(),
             ended: AtomicBool::new(false),
             bell: here,
         };
@@ -162,6 +177,20 @@ impl Mirroring {
             last_event: follower.since_last_event(),
             counters: follow.counters,
             unsupported: follower.mirror().unsupported(),
+        }
+    }
+
+    /// What was counted under the numbers of SIDs before they came.
+    pub fn counted_before(&self) -> BTreeMap<SidId, SidCount> {
+        lock(&self.reused).before.clone()
+    }
+
+    /// Has SIDs that came under the numbers of others count from now on, if there are any.
+    pub fn count_afresh(&self, snapshots: impl FnOnce() -> Vec<Snapshot>) {
+        let new = std::mem::take(&mut lock(&self.reused).new);
+        if !new.is_empty() {
+            let snapshots = snapshots();
+            lock(&self.reused).count(new, |id| api::sid_count(&snapshots, &BTreeMap::new(), id));
         }
     }
 
@@ -212,6 +241,8 @@ impl Mirroring {
             }
             let stepped = follower.step(Duration::ZERO);
             self.filters().follow(follower.mirror());
+            // Before anybody can read of them.
+            lock(&self.reused).came(follower.take_numbered_again());
             drop(follower);
             match stepped {
                 Ok(()) => complaint = None,
@@ -245,6 +276,20 @@ impl Mirroring {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Reused {
+    fn came(&mut self, ids: BTreeSet<SidId>) {
+        self.before.extend(ids.iter().map(|id| (*id, NOT_KNOWN)));
+        self.new.extend(ids);
+    }
+
+    /// Begins to count at those that came and are not gone and another's meanwhile.
+    fn count(&mut self, came: BTreeSet<SidId>, counted: impl Fn(SidId) -> SidCount) {
+        for id in came.difference(&self.new) {
+            self.before.insert(*id, counted(*id));
+        }
+    }
 }
 
 impl Filters {
@@ -282,5 +327,24 @@ impl PortFilter {
         }
         self.own = own;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sid_under_the_number_of_another_counts_from_when_it_came() {
+        let count = |packets| SidCount { processed: PacketCount { packets, bytes: 0 }, errors: 0 };
+        let mut reused = Reused::default();
+        reused.came([SidId(1), SidId(2)].into());
+        assert_eq!(reused.before, [(SidId(1), NOT_KNOWN), (SidId(2), NOT_KNOWN)].into());
+        let came = std::mem::take(&mut reused.new);
+        // While workers were asked, one went, and the next came.
+        reused.came([SidId(2)].into());
+        reused.count(came, |id| count(u64::from(id.0) * 10));
+        assert_eq!(reused.before, [(SidId(1), count(10)), (SidId(2), NOT_KNOWN)].into());
+        assert_eq!(reused.new, [SidId(2)].into());
     }
 }

@@ -148,7 +148,7 @@ impl Router {
                 let before = configuration.sids.iter().map(|sid| (sid.id, sid.counted_before));
                 before.filter(|(_, before)| *before != SidCount::default()).collect()
             }
-            Source::Mirror(_) => BTreeMap::new(),
+            Source::Mirror(mirroring) => mirroring.counted_before(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! SIDs and policies that routes of the mirror refer to by number.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use plane::Tables;
@@ -20,11 +20,15 @@ pub struct Owned<A: Address> {
     of: HashMap<Place<A>, Vec<Made>>,
     /// Those that no route has any more, to be removed when workers do not find their routes any more.
     retired: Vec<route::Encap>,
+    /// The highest number that a SID ever had.
+    highest: u32,
+    /// New SIDs whose number was another's before.
+    numbered_again: BTreeSet<SidId>,
 }
 
 impl<A: Address> Default for Owned<A> {
     fn default() -> Owned<A> {
-        Owned { of: HashMap::new(), retired: Vec::new() }
+        Owned { of: HashMap::new(), retired: Vec::new(), highest: 0, numbered_again: BTreeSet::new() }
     }
 }
 
@@ -33,6 +37,8 @@ pub struct Making<'a> {
     tables: &'a Tables,
     before: Vec<Made>,
     now: Vec<Made>,
+    /// The numbers of new SIDs.
+    fresh: Vec<SidId>,
 }
 
 impl Making<'_> {
@@ -51,7 +57,7 @@ impl Making<'_> {
         Ok(number)
     }
 
-    fn make(&self, encap: &Encap) -> Result<route::Encap, Reason> {
+    fn make(&mut self, encap: &Encap) -> Result<route::Encap, Reason> {
         let refused = |error: srv6::BuildError| Reason::Refused(error.to_string());
         match encap {
             Encap::Unsupported(reason) => Err(reason.clone()),
@@ -62,7 +68,9 @@ impl Making<'_> {
             Encap::Seg6Local { action, attributes } => {
                 let descriptor = action_by_number(*action).ok_or(Reason::Action(*action))?;
                 let sid = Sid::build(descriptor, attributes).map_err(refused)?;
-                Ok(route::Encap::Seg6Local(SidId(self.tables.sids.insert(Arc::new(sid)))))
+                let id = SidId(self.tables.sids.insert(Arc::new(sid)));
+                self.fresh.push(id);
+                Ok(route::Encap::Seg6Local(id))
             }
         }
     }
@@ -71,11 +79,17 @@ impl Making<'_> {
 impl<A: Address> Owned<A> {
     /// Begins to make the routes of a prefix again.
     pub fn begin<'a>(&mut self, place: Place<A>, tables: &'a Tables) -> Making<'a> {
-        Making { tables, before: self.of.remove(&place).unwrap_or_default(), now: Vec::new() }
+        Making { tables, before: self.of.remove(&place).unwrap_or_default(), now: Vec::new(), fresh: Vec::new() }
     }
 
     /// Ends it: what was not asked for again goes.
     pub fn end(&mut self, place: Place<A>, making: Making<'_>) {
+        for id in making.fresh {
+            if id.0 <= self.highest {
+                self.numbered_again.insert(id);
+            }
+            self.highest = self.highest.max(id.0);
+        }
         self.retired.extend(making.before.into_iter().map(|(_, number)| number));
         if !making.now.is_empty() {
             self.of.insert(place, making.now);
@@ -85,6 +99,11 @@ impl<A: Address> Owned<A> {
     /// Removes what no route has any more, once no worker can have it in a burst. The routes must have been committed.
     pub fn remove_retired(&mut self, tables: &Arc<Tables>) {
         self.retired.drain(..).for_each(|number| letting_go::after_a_grace_period(tables, number));
+    }
+
+    /// New SIDs whose number was another's before, since this was last asked.
+    pub fn take_numbered_again(&mut self) -> BTreeSet<SidId> {
+        std::mem::take(&mut self.numbered_again)
     }
 
     /// Every SID: where its route stands, and its number.

@@ -1,6 +1,6 @@
 //! Tables that follow a snapshot: what is dirty in it is told to the editor.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -106,6 +106,11 @@ impl Mirror {
     /// Every SID: where its route stands, and its number.
     pub fn sids(&self) -> impl Iterator<Item = (TableId, Prefix<Ipv6Addr>, SidId)> {
         self.owned6.sids()
+    }
+
+    /// SIDs that came under a number that another had before, since this was last asked: workers have counted under it.
+    pub fn take_numbered_again(&mut self) -> BTreeSet<SidId> {
+        self.owned6.take_numbered_again()
     }
 
     /// What is left to the kernel, and why.

@@ -1,5 +1,6 @@
 //! The sockets: one for events, one for requests. Everything that is decided is decided in [`Follow`].
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
 use netlink_sys::{Socket, SocketAddr};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use route::IfIndex;
+use route::{IfIndex, SidId};
 
 use super::Mirror;
 use super::decode::message::{DONE, ERROR, Message, messages};
@@ -151,6 +152,11 @@ impl Follower {
     pub fn set_port(&mut self, place: usize, index: Option<IfIndex>) {
         self.mirror.set_port(place, index);
         self.follow.dirty.devices = true;
+    }
+
+    /// As [`Mirror::take_numbered_again`].
+    pub fn take_numbered_again(&mut self) -> BTreeSet<SidId> {
+        self.mirror.take_numbered_again()
     }
 
     /// How long may be waited for events (see [`Follower::as_fd`]) before the next step has something to do all the same.
