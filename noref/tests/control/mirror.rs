@@ -18,7 +18,7 @@ impl Mirroring {
     /// Starts it and waits until it runs. None, with a word why, where the kernel lets us not.
     fn start(lab: &Lab, socket: &Path) -> Option<Mirroring> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_noref"));
-        command.args(["run", "--mirror", "--driver", "af-xdp", "--port", "e0", "e1", "--seconds", "60", "--socket"]).arg(socket);
+        command.args(["run", "--mirror", "--driver", "af-xdp", "--port", "e0", "e1", "--seconds", "300", "--socket"]).arg(socket);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = lab.router.inside(|| command.spawn().unwrap());
         let mut stderr = BufReader::new(child.stderr.take().unwrap());

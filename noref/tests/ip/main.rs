@@ -196,7 +196,7 @@ impl Mirror {
         let scratch = testkit::replay::Scratch::new();
         let mut command = Command::new(env!("CARGO_BIN_EXE_noref"));
         command
-            .args(["run", "--port", "e0", "--port", "e1", "--mirror", "--seconds", "60", "--socket"])
+            .args(["run", "--port", "e0", "--port", "e1", "--mirror", "--seconds", "300", "--socket"])
             .arg(scratch.path().join("noref.sock"));
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut mirror = Mirror(lab.router.inside(|| command.spawn().unwrap()), scratch);

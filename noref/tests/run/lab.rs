@@ -3,7 +3,8 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,8 +32,11 @@ route add default via 10.2.0.1
 -6 route add fc01::d6 encap seg6local action End.DT6 table 255 dev h1
 ";
 
-/// How long the program may take to start or to end.
+/// How long the program may take to start, to end, or to do what it is told.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Seconds after which a router ends that nobody ended: more than a test takes on a slow machine.
+const LONGEST: &str = "300";
 
 /// A host behind an interface of the router that is no port.
 const SIDE: &str = "\
@@ -48,6 +52,7 @@ pub struct Lab {
     pub router: Namespace,
     pub right: Namespace,
     pub side: Namespace,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Lab {
@@ -86,7 +91,8 @@ impl Lab {
     }
 
     fn unconnected() -> Result<Lab, String> {
-        Ok(Lab { left: Namespace::new()?, router: Namespace::new()?, right: Namespace::new()?, side: Namespace::new()? })
+        let _alone = alone();
+        Ok(Lab { left: Namespace::new()?, router: Namespace::new()?, right: Namespace::new()?, side: Namespace::new()?, _alone })
     }
 
     /// Has the router's kernel do what lines of `ip` say.
@@ -130,6 +136,13 @@ fn possible(lab: Result<Lab, String>) -> Option<Lab> {
     lab.map_err(|why| skipped(&format!("{why} (this needs root, iproute2, ethtool, and a kernel with veth and SRv6)"))).ok()
 }
 
+/// One lab at a time: the first worker of each router is on the same core.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // A test that failed leaves nothing behind that matters.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Says that a test cannot be run here; where it must be run, it fails.
 pub fn skipped(why: &str) {
     assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty()), "{why}");
@@ -139,7 +152,9 @@ pub fn skipped(why: &str) {
 /// `noref run` in the lab's router; killed with this value.
 pub struct Router {
     child: Child,
-    /// What it said until it ran.
+    /// What it says, after what is in `said`.
+    stderr: BufReader<ChildStderr>,
+    /// What it said, as far as it was listened to.
     said: String,
     scratch: Scratch,
 }
@@ -169,21 +184,53 @@ impl Router {
 
     fn wait_for(lab: &Lab, command: Command, scratch: Scratch) -> Option<Router> {
         let mut child = spawn(lab, command);
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut router = Router { child, said: String::new(), scratch };
-        let mut line = String::new();
-        while stderr.read_line(&mut line).unwrap() > 0 {
-            router.said.push_str(&line);
-            if line.starts_with("noref: running: ") {
-                router.child.stderr = Some(stderr.into_inner());
-                return Some(router);
-            }
-            line.clear();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut router = Router { child, stderr, said: String::new(), scratch };
+        if router.says(&["noref: running: "]) {
+            return Some(router);
         }
         let refused = ["Operation not permitted", "Permission denied", "not supported", "not implemented"];
         assert!(refused.iter().any(|why| router.said.contains(why)), "{}", router.said);
         skipped(&router.said);
         None
+    }
+
+    /// Listens until it has said all of these from now on, in any order; false when it ends before.
+    fn says(&mut self, words: &[&str]) -> bool {
+        let from = self.said.len();
+        while !words.iter().all(|word| self.said[from..].contains(word)) {
+            if self.stderr.read_line(&mut self.said).unwrap() == 0 {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Waits until it has said all of these from now on, in any order.
+    pub fn wait_until_it_says(&mut self, words: &[&str]) {
+        assert!(self.says(words), "{words:?} in {}", self.said);
+    }
+
+    /// What `noref show` prints of it.
+    pub fn show(&self, what: &str) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_noref"));
+        command.args(["show", what]).arg("--socket").arg(self.socket());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "show {what}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// Waits until a table of `noref show` is as it should be.
+    pub fn wait_until(&self, what: &str, is: impl Fn(&str) -> bool) {
+        let begin = Instant::now();
+        loop {
+            let shown = self.show(what);
+            if is(&shown) {
+                return;
+            }
+            assert!(begin.elapsed() < PATIENCE, "show {what} stays\n{shown}");
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Where its control socket is.
@@ -234,7 +281,7 @@ impl Router {
         };
         let (mut stdout, mut stderr) = (Vec::new(), std::mem::take(&mut self.said).into_bytes());
         self.child.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
-        self.child.stderr.take().unwrap().read_to_end(&mut stderr).unwrap();
+        self.stderr.read_to_end(&mut stderr).unwrap();
         Output { status, stdout, stderr }
     }
 }
@@ -263,7 +310,7 @@ fn standalone(network: &str, arguments: &[&str], scratch: &Scratch) -> Command {
 
 fn spawn(lab: &Lab, mut command: Command) -> Child {
     if !command.get_args().any(|argument| argument == "--seconds") {
-        command.args(["--seconds", "60"]);
+        command.args(["--seconds", LONGEST]);
     }
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     lab.router.inside(|| command.spawn().unwrap())
