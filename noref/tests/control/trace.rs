@@ -1,9 +1,9 @@
 //! Packets traced on their way.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Output};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 use testkit::replay::Scratch;
@@ -18,6 +18,15 @@ fn meanwhile(lab: &Lab, to: &str, mut child: Child) -> Output {
         lab.left.inside(|| ping(to.parse().unwrap(), 1));
     }
     ended(child)
+}
+
+/// Sends echo requests until a trace has saved some of them.
+fn until_saved(lab: &Lab, file: &Path) {
+    let begin = Instant::now();
+    while fs::metadata(file).map_or(0, |metadata| metadata.len()) < 500 {
+        assert!(begin.elapsed() < PATIENCE, "nothing is traced");
+        lab.left.inside(|| ping("10.2.0.2".parse().unwrap(), 1));
+    }
 }
 
 #[test]
@@ -64,11 +73,7 @@ fn a_trace_ends_at_ctrl_c_with_what_it_saved() {
     let scratch = Scratch::new();
     let file = scratch.path().join("trace.pcapng");
     let child = client(&router.socket(), &["trace", "proto", "icmp", "--pcap", file.to_str().unwrap()]);
-    let begin = Instant::now();
-    while fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 500 {
-        assert!(begin.elapsed() < PATIENCE);
-        lab.left.inside(|| ping("10.2.0.2".parse().unwrap(), 1));
-    }
+    until_saved(&lab, &file);
     kill("INT", child.id());
     let output = ended(child);
     assert!(output.status.success(), "{output:?}");
@@ -82,9 +87,11 @@ fn a_trace_ends_at_ctrl_c_with_what_it_saved() {
 
 #[test]
 fn a_trace_ends_with_the_router() {
-    let Some((_lab, router)) = start() else { return };
-    let child = client(&router.socket(), &["trace"]);
-    thread::sleep(Duration::from_millis(300));
+    let Some((lab, router)) = start() else { return };
+    let scratch = Scratch::new();
+    let file = scratch.path().join("trace.pcapng");
+    let child = client(&router.socket(), &["trace", "--pcap", file.to_str().unwrap()]);
+    until_saved(&lab, &file);
     assert_eq!(router.stop().status.code(), Some(0));
     let output = ended(child);
     // With the last line of the reply, or without it: the router is gone.
