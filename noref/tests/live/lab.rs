@@ -108,6 +108,12 @@ impl Cables {
         out
     }
 
+    /// Frames that came out so far and that nobody fetched in time.
+    pub fn overrun(&mut self) -> u64 {
+        let events = self.ports.iter_mut().flat_map(Port::events);
+        events.filter(|(event, _)| *event == "rx_ring_full").map(|(_, count)| count).sum()
+    }
+
     /// Waits until something comes out, or `until`.
     pub fn wait(&self, until: Instant) {
         let descriptors: Vec<_> = self.ports.iter().filter_map(Port::descriptor).collect();

@@ -11,7 +11,9 @@ use crate::router::Router;
 
 /// How long the kernel may take until it forwards when noref is dead.
 const TAKEN_OVER: Duration = Duration::from_millis(100);
-/// Times that it is killed: on a machine that is busy with other things the kernel is too, and the best counts.
+/// How much longer than it was stopped nothing may come out.
+const AWAKE: Duration = Duration::from_secs(2);
+/// Times that it is stopped or killed: on a machine that is busy with other things so is whoever is waited for, and the best counts.
 const ATTEMPTS: usize = 3;
 
 #[test]
@@ -31,6 +33,15 @@ fn beside_the_kernel_stopped_under_load_and_continued_it_forwards_again() {
 
 fn stop_and_continue(bed: &Bed) {
     let stopped = if lab::is_long() { Duration::from_secs(10) } else { Duration::from_secs(2) };
+    let mut told = Vec::new();
+    while !told.iter().any(|(gap, lost)| *gap < stopped + AWAKE && *lost == 0) {
+        assert!(told.len() < ATTEMPTS, "stopped for {stopped:?}; the gaps, and packets lost afterwards: {told:?}");
+        told.push(stop_and_continue_once(bed, stopped));
+    }
+}
+
+/// The longest time in which nothing came out, and what was lost of one second afterwards.
+fn stop_and_continue_once(bed: &Bed, stopped: Duration) -> (Duration, u64) {
     let traffic = bed.begin_traffic();
     sleep(Duration::from_millis(300));
     bed.router.signal("STOP");
@@ -40,9 +51,9 @@ fn stop_and_continue(bed: &Bed) {
     let meanwhile = traffic.stop();
     println!("{meanwhile:?}");
     assert!(meanwhile.gap >= stopped - Duration::from_millis(100), "it was not stopped: {meanwhile:?}");
-    assert!(meanwhile.gap < stopped + Duration::from_millis(500), "{meanwhile:?}");
     let afterwards = bed.traffic(Duration::from_secs(1));
-    assert_eq!((afterwards.lost(), afterwards.twice), (0, 0), "{afterwards:?}");
+    assert_eq!(afterwards.twice, 0, "{afterwards:?}");
+    (meanwhile.gap, afterwards.lost())
 }
 
 #[test]

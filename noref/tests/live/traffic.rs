@@ -35,6 +35,8 @@ pub struct Told {
     /// Each counted once.
     pub received: u64,
     pub twice: u64,
+    /// Frames that came out and that the receiver had no room for.
+    pub overrun: u64,
     /// The longest time in which none came out.
     pub gap: Duration,
     /// When the first came out after the longest gap, from the beginning.
@@ -42,8 +44,9 @@ pub struct Told {
 }
 
 impl Told {
+    /// Packets that did not come out.
     pub fn lost(&self) -> u64 {
-        self.sent - self.received
+        (self.sent - self.received).saturating_sub(self.overrun)
     }
 }
 
@@ -65,7 +68,7 @@ impl Traffic {
 
 fn run(mut cables: Cables, to: Ipv4Addr, rate: u64, stop: &AtomicBool) -> Told {
     let mut frame = frame(to, 0);
-    let mut told = Told { sent: 0, received: 0, twice: 0, gap: Duration::ZERO, after: Duration::ZERO };
+    let mut told = Told { sent: 0, received: 0, twice: 0, overrun: 0, gap: Duration::ZERO, after: Duration::ZERO };
     let mut seen: Vec<bool> = Vec::new();
     let begin = Instant::now();
     let (mut last, mut counted_from, mut counted) = (begin, begin, 0);
@@ -109,6 +112,7 @@ fn run(mut cables: Cables, to: Ipv4Addr, rate: u64, stop: &AtomicBool) -> Told {
         look(&mut cables, &mut told);
         thread::sleep(STEP);
     }
+    told.overrun = cables.overrun();
     told
 }
 
