@@ -160,7 +160,7 @@ impl Interface {
                 }
                 for (mailbox, waker) in self.mailboxes.iter().zip(wakers) {
                     if mailbox.take_waking() {
-                        waker.ring();
+                        waker.ring_shared();
                     }
                 }
             }

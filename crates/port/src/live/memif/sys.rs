@@ -4,7 +4,7 @@
 //! memory that is there, with its length.
 //!
 //! A peer's descriptor is somebody else's open file: it may block, or run the peer's code (FUSE), when it is used. So its kind is found out by ways that
-//! do not ask the file ([`is_event`], [`sealed_len`]), and a peer's event is written to by no worker ([`Event::ring`]).
+//! do not ask the file ([`is_event`], [`sealed_len`]), and a peer's event is written to by no worker ([`Event::ring_shared`]).
 
 use std::ffi::c_int;
 use std::io;
@@ -209,19 +209,37 @@ impl Event {
         owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }).map(Event)
     }
 
-    /// A peer's, or one that a peer has too.
+    /// A peer's, or one that a peer has too. From now on it does not block who rings it, whatever it did before; the open file is the peer's too.
     ///
     /// # Errors
     /// Gives the descriptor back that is none.
     pub(super) fn of_peer(descriptor: OwnedFd) -> Result<Event, OwnedFd> {
-        if is_event(descriptor.as_fd()) { Ok(Event(descriptor)) } else { Err(descriptor) }
+        if !is_event(descriptor.as_fd()) {
+            return Err(descriptor);
+        }
+        // SAFETY: no memory is involved. When it fails, `ring_shared` looks before it writes.
+        unsafe {
+            let flags = libc::fcntl(descriptor.as_raw_fd(), libc::F_GETFL);
+            libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFL, flags.max(0) | libc::O_NONBLOCK);
+        }
+        Ok(Event(descriptor))
     }
 
-    /// Rings it. One that a peer has can block the caller: the peer decides what the file does when it is full, and can fill it.
+    /// Rings it. For one that no peer has.
     pub(super) fn ring(&self) {
         let one = 1_u64.to_ne_bytes();
         // SAFETY: the kernel reads 8 bytes. That it is rung often enough already is no error.
         let _ = unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    }
+
+    /// Rings one that a peer has too. The peer can fill it, and take `O_NONBLOCK` away again: one that is full is rung already, and left alone. Between
+    /// looking and ringing it can still do both, which is why no worker rings one.
+    pub(super) fn ring_shared(&self) {
+        let mut polled = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+        // SAFETY: one entry is there.
+        if unsafe { libc::poll(&mut polled, 1, 0) } == 1 && polled.revents & libc::POLLOUT != 0 {
+            self.ring();
+        }
     }
 
     /// Has it not be rung. For one that no peer has.
@@ -366,6 +384,20 @@ pub(super) mod tests {
         events.remove(&event);
         event.ring();
         assert!(!readable());
+    }
+
+    #[test]
+    fn an_event_that_a_peer_filled_blocks_nobody() {
+        // SAFETY: no memory is involved.
+        let blocking = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) }).unwrap();
+        let most = (u64::MAX - 1).to_ne_bytes();
+        // SAFETY: the kernel reads 8 bytes.
+        assert_eq!(unsafe { libc::write(blocking.as_raw_fd(), most.as_ptr().cast(), most.len()) }, 8);
+        let event = Event::of_peer(blocking).unwrap();
+        event.ring();
+        // SAFETY: no memory is involved.
+        check(unsafe { libc::fcntl(event.0.as_raw_fd(), libc::F_SETFL, 0) }).unwrap();
+        event.ring_shared();
     }
 
     #[test]
