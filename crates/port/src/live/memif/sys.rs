@@ -71,10 +71,16 @@ pub(super) fn listen(name: &SocketName) -> io::Result<OwnedFd> {
 }
 
 /// The next client that connected to a server's socket, if there is one.
-pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+///
+/// # Errors
+/// When it cannot be let in: it goes on waiting.
+pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
     let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: the address is not asked for.
-    owned(unsafe { libc::accept4(listener.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), flags) })
+    match owned(unsafe { libc::accept4(listener.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), flags) }) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+        accepted => accepted.map(Some),
+    }
 }
 
 /// True when the process at the other end was this user's, or root's, when it connected.
