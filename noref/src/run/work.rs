@@ -331,7 +331,8 @@ impl Work {
         self.worker.online();
     }
 
-    /// Lets time pass, for the packets only that wait for a neighbour or a fragment: each end gets its name. Nothing is sent any more.
+    /// Lets time pass, for the packets only that wait for a neighbour or a fragment: each end gets its name. What is sent for it is counted, so it goes out: mostly
+    /// the errors that tell sources of their packets' end.
     fn settle(&mut self) {
         let mut now: Time = self.clock.now();
         let end = now.after(SETTLING);
@@ -340,7 +341,7 @@ impl Work {
         {
             now = now.max(due);
             self.worker.advance(now);
-            self.worker.drain(|_| {});
+            self.send();
             if self.worker.next_due() == Some(due) {
                 break;
             }
