@@ -32,6 +32,8 @@ pub struct Slow {
     vrfs: Vec<(IfIndex, TapPort)>,
     /// The last error that was told.
     complaint: Option<String>,
+    /// It was told that there are more VRFs than devices.
+    told_of_more: bool,
 }
 
 impl Slow {
@@ -50,7 +52,7 @@ impl Slow {
                 "warning: net.ipv4.conf.all.rp_filter=1 holds for {DEVICE} too, where packets come in that noref leaves to the kernel: it will drop those of IPv4; set it for single interfaces instead"
             ));
         }
-        Ok(Slow { default, vrfs: Vec::new(), complaint: None })
+        Ok(Slow { default, vrfs: Vec::new(), complaint: None, told_of_more: false })
     }
 
     /// A worker's ways up.
@@ -67,7 +69,16 @@ impl Slow {
         let before = self.vrfs.len();
         self.vrfs.retain(|(vrf, _)| vrfs.contains(vrf));
         let mut changed = self.vrfs.len() != before;
-        for &vrf in vrfs.iter().take(VRFS) {
+        let more = vrfs.len() > VRFS;
+        if more && !self.told_of_more {
+            let beyond = "what is the kernel's of the others is lost, and counted as kernel_failed";
+            say(format_args!("there are {} VRFs and only {VRFS} get a device to leave packets to the kernel: {beyond}", vrfs.len()));
+        }
+        self.told_of_more = more;
+        for &vrf in vrfs {
+            if self.vrfs.len() >= VRFS {
+                break;
+            }
             if self.vrfs.iter().any(|(known, _)| *known == vrf) {
                 continue;
             }
