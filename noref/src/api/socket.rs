@@ -1,10 +1,13 @@
 //! The socket's place in the file system: made for its owner alone, taken over from a router that is dead, left alone when one lives.
 
-use std::fs::{self, DirBuilder, Metadata, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+
+use nix::sys::socket::{self, AddressFamily, Backlog, SockFlag, SockType, UnixAddr, socket};
 
 /// A listening socket in the file system. Its file goes with it, unless somebody else has put another there.
 pub struct Socket {
@@ -24,12 +27,12 @@ impl Socket {
         let group = group.map(group_number).transpose()?;
         make_directory(path).map_err(failed)?;
         clear(path)?;
-        // Made under another name and moved when its permissions are right, so that nobody else gets in before.
+        // Made for the owner alone under another name, and moved when its permissions are right, so that nobody else gets in before.
         let mut hidden = path.as_os_str().to_owned();
         hidden.push(format!(".{}", std::process::id()));
         let hidden = PathBuf::from(hidden);
         remove(&hidden).map_err(failed)?;
-        let listener = UnixListener::bind(&hidden).map_err(failed)?;
+        let listener = bind(&hidden).map_err(failed)?;
         let ready = || {
             if let Some(group) = group {
                 chown(&hidden, None, Some(group))?;
@@ -60,6 +63,16 @@ impl Drop for Socket {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Listens at a path, for its owner alone from the beginning, whatever the umask: the mode becomes the file's when it is made.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    let socket = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    let socket = File::from(socket);
+    socket.set_permissions(Permissions::from_mode(0o600))?;
+    socket::bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+    socket::listen(&socket, Backlog::new(128)?)?;
+    Ok(OwnedFd::from(socket).into())
 }
 
 /// The number of a group that is named or numbered.
@@ -135,6 +148,16 @@ mod tests {
         drop(socket);
         let why = Socket::listen(&path, Some("no-such-group")).err().unwrap();
         assert!(why.contains("there is no group \"no-such-group\""), "{why}");
+    }
+
+    #[test]
+    fn at_no_time_may_others_connect() {
+        let scratch = Scratch::new();
+        let path = scratch.path().join("noref.sock");
+        let _listener = bind(&path).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        let why = bind(&scratch.path().join("x".repeat(200))).unwrap_err();
+        assert_eq!(why.raw_os_error(), Some(nix::libc::ENAMETOOLONG));
     }
 
     #[test]
