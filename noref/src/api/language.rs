@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use control::show::{self, Listing};
 use control::{Applied, Configuration, Errors};
@@ -18,33 +19,81 @@ const MIRRORS: &str = "the kernel keeps the tables of this router: use ip";
 /// Bytes of what is shown that one line of the reply carries.
 const PIECE: usize = 32 * 1024;
 
-/// Lines that come in several requests, put together.
-#[derive(Default)]
-pub struct Parts {
-    lines: String,
+/// Bytes that lines in parts may still take, of all clients together.
+pub struct Budget(AtomicUsize);
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget(AtomicUsize::new(MAX_LINES))
+    }
 }
 
-impl Parts {
+impl Budget {
+    fn take(&self, bytes: usize) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
+
+    fn give(&self, bytes: usize) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Lines that come in several requests, put together.
+pub struct Parts<'b> {
+    lines: String,
+    budget: &'b Budget,
+    /// What was taken of the budget: kept until the next request, which comes when these lines were answered.
+    taken: usize,
+}
+
+impl<'b> Parts<'b> {
+    /// None yet.
+    pub fn new(budget: &'b Budget) -> Parts<'b> {
+        Parts { lines: String::new(), budget, taken: 0 }
+    }
+
     /// The request with all its lines; none while more are to come.
     ///
     /// # Errors
     /// More lines than may be, or another request between their parts: all of them are forgotten then.
     pub fn whole(&mut self, request: Request) -> Result<Option<Request>, Refusal> {
+        if self.lines.is_empty() {
+            self.give_back();
+        }
         let Request::Ip(part) = request else {
-            if std::mem::take(&mut self.lines).is_empty() {
+            if self.lines.is_empty() {
                 return Ok(Some(request));
             }
+            self.give_back();
             return Err(Refusal::new("another request came between the parts of lines, which are given up"));
         };
-        if self.lines.len() + part.lines.len() > MAX_LINES {
-            self.lines = String::new();
-            return Err(Refusal::new(format!("the lines of one request are at most {MAX_LINES} bytes together")));
+        // In one piece they are no more than a request may have.
+        if !part.more && self.lines.is_empty() {
+            return Ok(Some(Request::Ip(part)));
         }
+        if !self.budget.take(part.lines.len()) {
+            self.give_back();
+            let most =
+                format!("the lines of one request, with those that others send at the same time, are at most {MAX_LINES} bytes together");
+            return Err(Refusal::new(most));
+        }
+        self.taken += part.lines.len();
         self.lines.push_str(&part.lines);
         if part.more {
             return Ok(None);
         }
         Ok(Some(Request::Ip(Lines { lines: std::mem::take(&mut self.lines), ..part })))
+    }
+
+    fn give_back(&mut self) {
+        self.lines = String::new();
+        self.budget.give(std::mem::take(&mut self.taken));
+    }
+}
+
+impl Drop for Parts<'_> {
+    fn drop(&mut self) {
+        self.give_back();
     }
 }
 
@@ -199,11 +248,20 @@ mod tests {
     }
 
     #[test]
-    fn lines_without_end_are_refused() {
-        let mut parts = Parts::default();
-        let part = |len| Request::Ip(Lines { lines: "x".repeat(len), more: true, ..Lines::default() });
-        assert_eq!(parts.whole(part(MAX_LINES)), Ok(None));
-        assert!(parts.whole(part(1)).unwrap_err().message.contains("at most 268435456 bytes"));
-        assert_eq!(parts.whole(part(1)), Ok(None));
+    fn lines_without_end_are_refused_and_clients_share_what_may_be() {
+        let budget = Budget::default();
+        let (mut parts, mut others) = (Parts::new(&budget), Parts::new(&budget));
+        let part = |len, more| Request::Ip(Lines { lines: "x".repeat(len), more, ..Lines::default() });
+        assert_eq!(parts.whole(part(MAX_LINES, true)), Ok(None));
+        assert!(others.whole(part(1, true)).unwrap_err().message.contains("at most 268435456 bytes"), "they share it");
+        assert_eq!(others.whole(part(1, false)), Ok(Some(part(1, false))), "few lines need none of it");
+        assert!(parts.whole(part(1, true)).unwrap_err().message.contains("at most 268435456 bytes"));
+        assert_eq!(parts.whole(part(1, true)), Ok(None));
+        // What is answered is given back at the next request, and what a client leaves when it goes.
+        assert!(matches!(parts.whole(part(1, false)), Ok(Some(_))));
+        assert!(matches!(parts.whole(part(1, false)), Ok(Some(_))));
+        assert_eq!(others.whole(part(7, true)), Ok(None));
+        drop(others);
+        assert_eq!(parts.whole(part(MAX_LINES, true)), Ok(None));
     }
 }

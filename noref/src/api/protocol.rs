@@ -21,7 +21,7 @@ pub const VERSION: u64 = 1;
 /// Bytes of the longest request, its newline included.
 pub const MAX_REQUEST: usize = 64 * 1024;
 
-/// Bytes of the lines of all requests that belong together ([`Lines::more`]).
+/// Bytes of the lines of all requests that belong together ([`Lines::more`]), and of all clients that send some at the same time.
 pub const MAX_LINES: usize = 256 * 1024 * 1024;
 
 /// What a client wants.

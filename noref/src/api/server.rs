@@ -10,7 +10,7 @@ use std::time::Duration;
 use port::live::wait_readable;
 
 use super::answer::{Answer, answer};
-use super::language::Parts;
+use super::language::{Budget, Parts};
 use super::line::{self, NoLine};
 use super::protocol::{Body, MAX_REQUEST, Refusal, Request};
 use super::service::{Bounds, Service};
@@ -25,17 +25,18 @@ const BOUNDS: Bounds = Bounds { clients: 32, silence: Duration::from_secs(300), 
 /// # Errors
 /// When there are no threads or descriptors left.
 pub fn start(router: Arc<Router>, socket: Socket) -> io::Result<Service> {
-    let serve = move |stream: &Stream, admitted| if admitted { serve(&router, stream) } else { refuse(stream) };
+    let budget = Budget::default();
+    let serve = move |stream: &Stream, admitted| if admitted { serve(&router, &budget, stream) } else { refuse(stream) };
     Service::start("noref-control", Listener::Unix(socket), BOUNDS, serve)
 }
 
 /// Answers a client's requests until it goes.
-fn serve(router: &Router, stream: &Stream) -> io::Result<()> {
+fn serve(router: &Router, budget: &Budget, stream: &Stream) -> io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut writer = BufWriter::new(stream);
     let mut answers = Answer::new(&mut writer);
     let mut line = Vec::new();
-    let mut parts = Parts::default();
+    let mut parts = Parts::new(budget);
     loop {
         match line::read(&mut reader, &mut line, MAX_REQUEST) {
             Ok(()) => {}
