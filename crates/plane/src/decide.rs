@@ -277,3 +277,50 @@ fn describe_hop(cx: &Context<'_, '_>, hop: &Nexthop) -> String {
     };
     format!("{encap}{via} dev {}", cx.name(hop.dev))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use port::{Buf, Time};
+    use route::{Action, Editor, Effect, Hop, Link, LinkKind, MirroredRoute, RouteRefs, Rule, SidId};
+    use srv6::{Attributes, Sid, action};
+    use testkit::frame::{Ether, Ipv6, Udp};
+    use wire::Mac;
+
+    use super::*;
+    use crate::{Tables, Worker};
+
+    #[test]
+    fn what_a_sid_looked_up_in_a_table_of_its_own_is_not_looked_up_in_main_by_the_kernel() {
+        for (table, expected) in [(TableId(100), (0, 1)), (TableId::MAIN, (1, 0))] {
+            let mac = Mac([2, 0, 0, 0, 0x0e, 0]);
+            let (sid, all) = (Ipv6Addr::new(0xfc01, 0, 0, 0, 0, 0, 0, 0xd6), Prefix::new(Ipv6Addr::UNSPECIFIED, 0).unwrap());
+            let mut editor = Editor::mirror();
+            let mut link = Link::new(IfIndex(7), "e0", LinkKind::Port(0));
+            (link.mac, link.up, link.conf6.forwarding) = (mac, true, true);
+            editor.mirror_link(link);
+            editor.mirror_rules([Rule::<Ipv6Addr>::all(0, Action::Lookup(TableId::MAIN))]);
+            let tables = Tables::beside_kernel(editor.network().clone());
+            let dt6 = Sid::build(action("End.DT6").unwrap(), &Attributes { table: Some(table), ..Attributes::default() }).unwrap();
+            let id = SidId(tables.sids.insert(Arc::new(dt6)));
+            let by = |dev, encap| Effect {
+                kind: Kind::Unicast,
+                hops: vec![Hop { dev, via: None, onlink: false, encap, weight: 1 }],
+                mtu: 0,
+                src: None,
+            };
+            let head = MirroredRoute { metric: 0, protocol: 0, scope: 0 };
+            editor.mirror_routes(TableId::MAIN, Prefix::new(sid, 128).unwrap(), [(head, by(IfIndex(7), Encap::Seg6Local(id)))]);
+            editor.mirror_routes(table, all, [(head, by(IfIndex::KERNEL, Encap::None))]);
+            editor.commit();
+            let mut worker = Worker::new(Arc::new(tables), RouteRefs::Noref);
+            let host = |n| Ipv6Addr::new(0xfd00, n, 0, 0, 0, 0, 0, 1);
+            let frame =
+                Ether::new(mac, Mac([2, 0, 0, 0, 0x0f, 0])) / Ipv6::new(host(1), sid) / Ipv6::new(host(2), host(3)) / Udp::new(1, 2);
+            worker.receive(0, Buf::from_bytes(&frame.bytes()), Time::ZERO);
+            worker.run();
+            assert_eq!((worker.counters().kernel, worker.counters().drops(DropReason::SidDevice)), expected, "table {table}");
+        }
+    }
+}
