@@ -99,9 +99,13 @@ impl Work {
         }
         self.worker.online();
         let mut idle_since = None;
-        while !self.told_to_end {
+        loop {
             if self.inbox.has_any() {
                 self.serve();
+                // Nothing would wake a worker that sleeps now.
+                if self.told_to_end {
+                    break;
+                }
             }
             if self.round() {
                 idle_since = None;
