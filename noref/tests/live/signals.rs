@@ -40,20 +40,21 @@ fn stop_and_continue(bed: &Bed) {
     }
 }
 
-/// The longest time in which nothing came out, and what was lost of one second afterwards.
+/// The longest time in which nothing came out, and what was lost of one second afterwards. Without end when it did not forward again while it was looked at.
 fn stop_and_continue_once(bed: &Bed, stopped: Duration) -> (Duration, u64) {
     let traffic = bed.begin_traffic();
     sleep(Duration::from_millis(300));
     bed.router.signal("STOP");
     sleep(stopped);
     bed.router.signal("CONT");
-    sleep(Duration::from_millis(100));
+    sleep(Duration::from_secs(1));
     let meanwhile = traffic.stop();
     println!("{meanwhile:?}");
-    assert!(meanwhile.gap >= stopped - Duration::from_millis(100), "it was not stopped: {meanwhile:?}");
+    assert!(meanwhile.received < meanwhile.sent, "it was not stopped: {meanwhile:?}");
     let afterwards = bed.traffic(Duration::from_secs(1));
     assert_eq!(afterwards.twice, 0, "{afterwards:?}");
-    (meanwhile.gap, afterwards.lost())
+    let gap = if meanwhile.gap < stopped - Duration::from_millis(100) { Duration::MAX } else { meanwhile.gap };
+    (gap, afterwards.lost())
 }
 
 #[test]
