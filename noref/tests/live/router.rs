@@ -148,7 +148,13 @@ impl Router {
 
 impl Drop for Router {
     fn drop(&mut self) {
+        let ended = self.child.try_wait().ok().flatten();
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            let mut said = String::new();
+            let _ = self.child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said));
+            eprintln!("the router ({ended:?}) said:\n{}{said}", self.said);
+        }
     }
 }

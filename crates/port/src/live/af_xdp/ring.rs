@@ -115,6 +115,16 @@ impl<T: Plain> Producer<T> {
         true
     }
 
+    /// True when there is room for so many more.
+    #[inline]
+    pub(super) fn has_room(&mut self, values: u32) -> bool {
+        let room = |taken| self.ring.size - self.written.wrapping_sub(taken);
+        if room(self.taken) < values {
+            self.taken = self.ring.consumer().load(Ordering::Acquire);
+        }
+        self.ring.size - self.written.wrapping_sub(self.taken) >= values
+    }
+
     /// Shows the kernel what was put in.
     #[inline]
     pub(super) fn show(&mut self) {
@@ -219,13 +229,13 @@ mod tests {
     #[test]
     fn a_full_ring_takes_no_more_until_slots_are_given_back() {
         let (mut producer, mut consumer, _) = sides(0);
-        assert!((0..8).all(|value| producer.push(value)));
-        assert!(!producer.push(8));
+        assert!((0..7).all(|value| producer.push(value)) && producer.has_room(1) && !producer.has_room(2));
+        assert!(producer.push(7) && !producer.has_room(1) && !producer.push(8));
         producer.show();
         assert_eq!(consumer.pop(), Some(0));
         assert!(!producer.push(8), "taken and not given back");
         consumer.give_back();
-        assert!(producer.push(8) && !producer.push(9));
+        assert!(producer.has_room(1) && producer.push(8) && !producer.push(9));
     }
 
     #[test]

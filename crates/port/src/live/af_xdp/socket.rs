@@ -50,7 +50,10 @@ pub(super) struct Socket {
     rx: Consumer<libc::xdp_desc>,
     tx: Producer<libc::xdp_desc>,
     umem: Umem,
+    /// Chunks of the second circle that nothing is sent from.
     idle: Vec<u64>,
+    /// Chunks of the first circle that the fill ring had no slot for yet.
+    owed: Vec<u64>,
     slots: u32,
     zero_copy: bool,
     /// A frame may take several chunks.
@@ -116,6 +119,7 @@ impl Socket {
             rx: Consumer::map(fd.as_fd(), libc::XDP_PGOFF_RX_RING, &offsets.rx, slots)?,
             tx: Producer::map(fd.as_fd(), libc::XDP_PGOFF_TX_RING, &offsets.tx, slots)?,
             idle: (slots..slots * 2).map(|number| umem.address(number)).collect(),
+            owed: Vec::with_capacity(slots as usize),
             umem,
             slots,
             zero_copy: false,
@@ -165,6 +169,7 @@ impl Socket {
     #[inline]
     pub(super) fn receive(&mut self, max: usize, mut take: impl FnMut(Option<&[u8]>, bool)) -> io::Result<()> {
         let (mut frames, mut pieces) = (0, 0);
+        self.pay_debts();
         while frames < max
             && let Some(descriptor) = self.rx.pop()
         {
@@ -185,10 +190,27 @@ impl Socket {
         Ok(())
     }
 
-    /// Gives a chunk of the first circle to the kernel. There is a slot for each.
+    /// Gives a chunk of the first circle to the kernel. There is a slot for each, but the kernel shows a frame before it gives back the slot from which it
+    /// took the chunk: whoever is quicker than that finds the ring full, and owes the chunk.
     fn fill(&mut self, address: u64) {
-        let pushed = self.fill.push(address);
-        debug_assert!(pushed, "the fill ring has a slot for each chunk of its circle");
+        if !self.fill.push(address) {
+            self.owed.push(address);
+        }
+    }
+
+    /// Gives the kernel the chunks that are owed, as far as it has slots by now.
+    #[inline]
+    fn pay_debts(&mut self) {
+        if self.owed.is_empty() {
+            return;
+        }
+        while let Some(address) = self.owed.pop() {
+            if !self.fill.push(address) {
+                self.owed.push(address);
+                break;
+            }
+        }
+        self.fill.show();
     }
 
     /// Copies a frame into idle chunks and puts it into the send ring, where the kernel sees it after [`Socket::transmit`]. False when no chunks are
@@ -205,9 +227,10 @@ impl Socket {
         }
         if self.idle.len() < chunks {
             self.reap();
-            if self.idle.len() < chunks {
-                return false;
-            }
+        }
+        // A chunk can be idle again before the kernel gives back the slot that it was sent from.
+        if self.idle.len() < chunks || !self.tx.has_room(chunks as u32) {
+            return false;
         }
         let mut rest = frame;
         while let Some(piece) = rest.get(..rest.len().min(self.umem.chunk())).filter(|piece| !piece.is_empty())
@@ -218,7 +241,7 @@ impl Socket {
             debug_assert!(written, "a piece fits a chunk");
             let options = if rest.is_empty() { 0 } else { libc::XDP_PKT_CONTD };
             let pushed = self.tx.push(libc::xdp_desc { addr: address, len: piece.len() as u32, options });
-            debug_assert!(pushed, "the send ring has a slot for each chunk of its circle");
+            debug_assert!(pushed, "there was room for all pieces");
         }
         true
     }
