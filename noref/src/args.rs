@@ -83,7 +83,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "GROUP")]
     pub group: Option<String>,
 
-    /// Serve metrics for Prometheus there: 127.0.0.1:PORT, [::1]:PORT or unix:/PATH
+    /// Serve metrics for Prometheus there: 127.0.0.1:PORT, `[::1]:PORT` or unix:/PATH
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<MetricsAddress>,
 
