@@ -1,11 +1,14 @@
-//! A namespace with the ports of the golden cases.
+//! A namespace with the ports of the golden cases, and the cases compared there.
 
+use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use control::mirror::{Follower, Mirror};
-use nix::sched::{CloneFlags, unshare};
+use testkit::golden::Case;
+use testkit::namespace::Namespace;
 
 pub const PORTS: [&str; 4] = ["e0", "e1", "e2", "e3"];
 
@@ -16,23 +19,55 @@ const QUIET: &str = "sysctl -qw net.ipv6.conf.default.addr_gen_mode=1 net.ipv6.c
 
 /// Runs a test in a thread with a network namespace of its own; without the right to make one it says so and does nothing.
 pub fn in_namespace(test: impl FnOnce() + Send) {
-    let result = std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            if let Err(error) = unshare(CloneFlags::CLONE_NEWNET) {
-                eprintln!("skipped: a network namespace cannot be made: {error} (this needs root)");
-                return;
-            }
-            if Command::new("ip").arg("-V").stdout(Stdio::null()).status().is_err() {
-                eprintln!("skipped: there is no \"ip\" (install iproute2)");
-                return;
-            }
-            test();
-        });
-        thread.join()
-    });
-    if let Err(panic) = result {
-        std::panic::resume_unwind(panic);
+    match Namespace::new() {
+        Err(error) => eprintln!("skipped: {error} (this needs root)"),
+        Ok(_) if Command::new("ip").arg("-V").stdout(Stdio::null()).status().is_err() => {
+            eprintln!("skipped: there is no \"ip\" (install iproute2)");
+        }
+        Ok(namespace) => namespace.inside(test),
     }
+}
+
+/// Whether [`in_namespace`] runs anything.
+pub fn able() -> bool {
+    let mut able = false;
+    in_namespace(|| able = true);
+    able
+}
+
+/// Compares noref with the kernel for every golden case. `compare` is given the case's network file; it tells what differs, or none when noref or this
+/// kernel refuses the file.
+pub fn compare_golden_cases(compare: impl Fn(&str) -> Option<Vec<String>> + Sync) {
+    let cases = Case::all(&testkit::root().join("tests/golden"));
+    let results = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        // Two at a time: much of it is waiting.
+        for half in cases.chunks(cases.len().div_ceil(2)) {
+            let (compare, results) = (&compare, &results);
+            scope.spawn(move || {
+                for case in half {
+                    let text = fs::read_to_string(case.network()).expect("a network file");
+                    let Some(differing) = compare_thrice(|| compare(&text)) else { continue };
+                    results.lock().unwrap().push((&case.name, differing));
+                }
+            });
+        }
+    });
+    let results = results.into_inner().unwrap();
+    let compared = results.len();
+    eprintln!("{compared} cases compared");
+    assert!(!able() || compared > 20, "this kernel takes few of the cases");
+    let wrong = results.iter().filter(|(_, differing)| !differing.is_empty());
+    let wrong: Vec<_> = wrong.map(|(case, differing)| format!("{case}\n{}", differing.join("\n"))).collect();
+    assert!(wrong.is_empty(), "{} of {compared} differ\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What differs each time. The kernel does some things in the background, and what they come to depends on when: it sets routes up a little later than it
+/// is told to, and leaves anycast addresses only of addresses that are not tentative any more.
+pub fn compare_thrice(compare: impl Fn() -> Option<Vec<String>>) -> Option<Vec<String>> {
+    let mut tries = (0..3).map(|_| compare());
+    let first = tries.next()??;
+    if first.is_empty() { Some(first) } else { tries.flatten().find(Vec::is_empty).or(Some(first)) }
 }
 
 /// Runs lines of shell; what was complained about otherwise.

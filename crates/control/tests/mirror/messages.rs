@@ -42,16 +42,10 @@ const CONFIGURATION: &str = "
     ip rule add not from 10.0.0.0/8 lookup 100 pref 102; ip rule add prohibit pref 103; ip rule add iif lo lookup main suppress_prefixlength 0 pref 104
     ip -6 rule add to fd09::/16 lookup 4294967294 pref 100";
 
-const RECORDED: [Object; 8] = [
-    Object::Devices,
-    Object::Addresses,
-    Object::Nexthops,
-    Object::Rules4,
-    Object::Rules6,
-    Object::Neighbours,
-    Object::Routes4,
-    Object::Routes6,
-];
+/// Everything that the kernel dumps: settings are read otherwise.
+fn dumped() -> impl Iterator<Item = Object> {
+    Object::ALL.into_iter().filter(|object| *object != Object::Settings)
+}
 
 fn file(object: Object) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/messages/{}.bin", format!("{object:?}").to_lowercase()))
@@ -63,7 +57,7 @@ fn record() {
     in_namespace(|| {
         ports_up();
         shell(CONFIGURATION);
-        for object in RECORDED {
+        for object in dumped() {
             let mut socket = Socket::new(NETLINK_ROUTE).unwrap();
             socket.bind_auto().unwrap();
             socket.connect(&SocketAddr::new(0, 0)).unwrap();
@@ -90,7 +84,7 @@ fn recorded(object: Object) -> io::Result<Vec<u8>> {
 /// Everything that was recorded, and the number of each port by its place.
 fn snapshot() -> (Snapshot, [IfIndex; 4]) {
     let mut snapshot = Snapshot::default();
-    for object in RECORDED {
+    for object in dumped() {
         let (mut dump, _) = Dump::begin(object, 1);
         assert_eq!(dump.datagram(&recorded(object).unwrap(), false), Progress::Done, "{object:?}");
         snapshot.replace(object, dump.told, &mut Dirty::default());
@@ -217,7 +211,7 @@ fn the_recorded_kernel_is_mirrored_but_for_what_is_listed() {
     let mut mirror = Mirror::new(&PORTS);
     let mut whole = Snapshot::default();
     let mut dirty = Dirty::default();
-    for object in RECORDED {
+    for object in dumped() {
         whole.replace(object, snapshot.clone(), &mut dirty);
     }
     mirror.reconcile(&mut whole, &mut dirty);
@@ -241,11 +235,11 @@ fn the_recorded_kernel_is_mirrored_but_for_what_is_listed() {
 #[test]
 fn no_message_does_harm_whatever_is_in_it() {
     let mut random = Rng::new(3);
-    let whole: Vec<_> = RECORDED.iter().map(|object| recorded(*object).unwrap()).collect();
+    let whole: Vec<_> = dumped().map(|object| recorded(object).unwrap()).collect();
     for round in 0..400 {
         let mut follow = Follow::new();
         let mut mirror = Mirror::new(&PORTS);
-        for (object, bytes) in RECORDED.into_iter().zip(&whole) {
+        for (object, bytes) in dumped().zip(&whole) {
             let mut bytes = bytes.clone();
             for _ in 0..random.below(12) {
                 let at = random.below(bytes.len());

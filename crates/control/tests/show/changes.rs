@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::iproute2::{asked, differences};
+use crate::iproute2::{asked, differences, eventually_none};
 use crate::lab::{PORTS, configure, in_namespace, ports};
 
 const BEGIN: &str = "\
@@ -120,14 +120,7 @@ fn each_change_leaves_what_it_leaves_in_the_kernel() {
                 wrong.push(format!("{line}\n  noref: {ours:?}\n  kernel: {kernels:?}"));
             }
             for shown in LINES {
-                let mut differing = differences(&configuration, shown);
-                for _ in 0..20 {
-                    if differing.is_empty() {
-                        break;
-                    }
-                    std::thread::sleep(Duration::from_millis(20));
-                    differing = differences(&configuration, shown);
-                }
+                let mut differing = eventually_none(20, Duration::from_millis(20), || differences(&configuration, shown));
                 differing.retain(|difference| !known.contains(difference));
                 if differing.len() > 1 {
                     wrong.push(format!("after {line}\n{}", differing.join("\n")));

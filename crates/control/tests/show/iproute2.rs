@@ -1,9 +1,6 @@
 //! The kernel configured with the network file of each golden case, and shown by `ip`, is what noref shows of the file itself.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use control::Configuration;
@@ -13,7 +10,7 @@ use plane::{SidCount, Tables};
 use route::{Editor, SidId};
 
 use crate::forms::shown;
-use crate::lab::{PORTS, configure, follower, in_namespace, ports, settle};
+use crate::lab::{PORTS, able, compare_golden_cases, compare_thrice, configure, follower, in_namespace, ports, settle};
 
 /// What is asked, of both.
 const LINES: [&str; 16] = [
@@ -34,17 +31,6 @@ const LINES: [&str; 16] = [
     "addr",
     "link",
 ];
-
-fn cases() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
-    let directories = |path: &Path| -> Vec<PathBuf> {
-        let entries = fs::read_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir()).collect()
-    };
-    let mut cases: Vec<_> = directories(&root).iter().flat_map(|group| directories(group)).map(|case| case.join("network.ip")).collect();
-    cases.sort();
-    cases
-}
 
 /// Every form that the golden cases do not have.
 const FORMS: &str = "\
@@ -131,58 +117,18 @@ const MORE: [&str; 16] = [
 
 #[test]
 fn every_form_looks_as_iproute2_shows_it() {
-    let differing = compare_text(FORMS, &[&LINES[..], &MORE[..]].concat());
+    let differing = compare_thrice(|| compare(FORMS, &[&LINES[..], &MORE[..]].concat()));
     assert!(differing.as_ref().is_none_or(Vec::is_empty), "{}", differing.unwrap_or_default().join("\n"));
-    let mut able = false;
-    in_namespace(|| able = true);
-    assert!(!able || std::env::var_os("CI").is_none() || differing.is_some(), "this kernel refuses the file");
+    assert!(!able() || std::env::var_os("CI").is_none() || differing.is_some(), "this kernel refuses the file");
 }
 
 #[test]
 fn the_golden_cases_look_as_iproute2_shows_them() {
-    let (compared, wrong) = (Mutex::new(0), Mutex::new(Vec::new()));
-    let cases = cases();
-    let mut able = false;
-    in_namespace(|| able = true);
-    std::thread::scope(|scope| {
-        for half in cases.chunks(cases.len().div_ceil(2).max(1)) {
-            let (compared, wrong) = (&compared, &wrong);
-            scope.spawn(move || {
-                for case in half {
-                    let Some(differing) = compare(case) else { continue };
-                    *compared.lock().unwrap() += 1;
-                    if !differing.is_empty() {
-                        wrong.lock().unwrap().push(format!("{}\n{}", case.display(), differing.join("\n")));
-                    }
-                }
-            });
-        }
-    });
-    let (compared, wrong) = (compared.into_inner().unwrap(), wrong.into_inner().unwrap());
-    eprintln!("{compared} cases compared");
-    assert!(!able || compared > 20, "this kernel takes few of the cases");
-    assert!(wrong.is_empty(), "{} of {compared} differ\n{}", wrong.len(), wrong.join("\n"));
+    compare_golden_cases(|text| compare(text, &LINES));
 }
 
 /// What differs; none when noref or this kernel refuses the file.
-fn compare(case: &Path) -> Option<Vec<String>> {
-    compare_text(&fs::read_to_string(case).expect("a network file"), &LINES)
-}
-
-/// The kernel does some things in the background, and what they come to depends on when (it leaves anycast addresses only of addresses that are not
-/// tentative any more): a difference counts that is there each time.
-fn compare_text(text: &str, lines: &[&str]) -> Option<Vec<String>> {
-    let mut compared = compare_once(text, lines)?;
-    for _ in 0..2 {
-        if compared.is_empty() {
-            break;
-        }
-        compared = compare_once(text, lines)?;
-    }
-    Some(compared)
-}
-
-fn compare_once(text: &str, lines: &[&str]) -> Option<Vec<String>> {
+fn compare(text: &str, lines: &[&str]) -> Option<Vec<String>> {
     let configuration = control::network_file(text, "network.ip", &PORTS).ok()?;
     let mut compared = None;
     in_namespace(|| {
@@ -190,33 +136,29 @@ fn compare_once(text: &str, lines: &[&str]) -> Option<Vec<String>> {
         if configure(text).is_err() {
             return;
         }
-        let mut differing = Vec::new();
-        for line in lines {
-            let mut differs = differences(&configuration, line);
-            // The kernel does some things a little later than it is told to.
-            for _ in 0..40 {
-                if differs.is_empty() {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(50));
-                differs = differences(&configuration, line);
-            }
-            differing.extend(differs);
-        }
+        let of_line = |line: &&str| eventually_none(40, Duration::from_millis(50), || differences(&configuration, line));
+        let mut differing: Vec<_> = lines.iter().flat_map(of_line).collect();
         let mut mirrored = Mirrored(follower());
-        let mut differs = mirrored.differences(lines);
-        for _ in 0..20 {
-            if differs.is_empty() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(50));
+        differing.extend(eventually_none(20, Duration::from_millis(50), || {
             settle(&mut mirrored.0);
-            differs = mirrored.differences(lines);
-        }
-        differing.extend(differs);
+            mirrored.differences(lines)
+        }));
         compared = Some(differing);
     });
     compared
+}
+
+/// What still differs when it was looked `tries` times more, with pauses: the kernel does some things a little later than it is told to.
+pub fn eventually_none(tries: u32, pause: Duration, mut differing: impl FnMut() -> Vec<String>) -> Vec<String> {
+    let mut left = differing();
+    for _ in 0..tries {
+        if left.is_empty() {
+            break;
+        }
+        std::thread::sleep(pause);
+        left = differing();
+    }
+    left
 }
 
 /// What noref and the kernel of this namespace show differently.
