@@ -21,13 +21,11 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use super::bpf::{BpfError, Map, MapKind, Program};
-use super::switch::Switch;
-use super::{Alu, Asm, AsmError, Cond, Frame, Helper, Insn, Reg, Size};
+use super::switch::{PASS, Switch};
+use super::{Alu, Asm, AsmError, Cond, Frame, Helper, Insn, Label, Reg, Size};
 
 /// Own addresses of one family that there is room for.
 const ADDRESSES: u32 = 65_536;
-/// `XDP_PASS`.
-const PASS: i32 = 2;
 
 /// Which frames come up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -148,36 +146,57 @@ const END6: i32 = 54;
 const ICMP6_TYPE: i16 = END6 as i16;
 const ICMP6: i32 = 58;
 
-/// R6 is the context, R7 the frame's first byte, R8 the one behind its last.
+/// The program that asks what the module's head says, in that order. R6 is the context, R7 the frame's first byte, R8 the one behind its last.
 fn assemble(sockets: &Map, station: &Map, own4: &Map, own6: &Map, without_socket: i32) -> Result<Vec<Insn>, AsmError> {
     use Reg::*;
     let mut asm = Asm::default();
     let (pass, ipv6, redirect) = (asm.label(), asm.label(), asm.label());
-    let number = |map: &Map| map.as_fd().as_raw_fd();
-    // To the kernel unless the frame has `bytes`. The verifier accepts loads below them from here on.
-    let need = |asm: &mut Asm, bytes: i32| {
-        asm.alu64(Alu::Move, R1, R7);
-        asm.alu64(Alu::Add, R1, bytes);
-        asm.jump_if(Cond::Gt, R1, R8, pass);
-    };
-
     asm.alu64(Alu::Move, R6, R1);
     asm.load(Size::Word, R7, R6, DATA);
     asm.load(Size::Word, R8, R6, DATA_END);
-    need(&mut asm, END4);
-
-    asm.map_value(R1, number(station), 0);
-    for (size, offset) in [(Size::Word, 0), (Size::Half, 4)] {
-        asm.load(size, R2, R1, offset);
-        asm.load(size, R3, R7, offset);
-        asm.jump_if(Cond::Ne, R2, R3, pass);
-    }
+    need(&mut asm, END4, pass);
+    leave_other_stations(&mut asm, station, pass);
 
     asm.load(Size::Half, R2, R7, ETHER_TYPE);
     asm.network16(R2);
     asm.jump_if(Cond::Eq, R2, 0x86dd, ipv6);
     asm.jump_if(Cond::Ne, R2, 0x0800, pass);
+    leave_ip4(&mut asm, own4, pass);
+    asm.jump(redirect);
 
+    asm.bind(ipv6);
+    need(&mut asm, END6, pass);
+    leave_ip6(&mut asm, own6, pass);
+
+    asm.bind(redirect);
+    to_socket(&mut asm, sockets, without_socket);
+
+    asm.bind(pass);
+    asm.alu64(Alu::Move, R0, PASS);
+    asm.exit();
+    asm.finish()
+}
+
+/// To `pass` unless the frame has `bytes`. The verifier accepts loads below them from here on.
+fn need(asm: &mut Asm, bytes: i32, pass: Label) {
+    asm.alu64(Alu::Move, Reg::R1, Reg::R7);
+    asm.alu64(Alu::Add, Reg::R1, bytes);
+    asm.jump_if(Cond::Gt, Reg::R1, Reg::R8, pass);
+}
+
+/// To `pass` with a frame that is not to the port's MAC.
+fn leave_other_stations(asm: &mut Asm, station: &Map, pass: Label) {
+    asm.map_value(Reg::R1, number(station), 0);
+    for (size, offset) in [(Size::Word, 0), (Size::Half, 4)] {
+        asm.load(size, Reg::R2, Reg::R1, offset);
+        asm.load(size, Reg::R3, Reg::R7, offset);
+        asm.jump_if(Cond::Ne, Reg::R2, Reg::R3, pass);
+    }
+}
+
+/// To `pass` with an IPv4 packet that is multicast, broadcast or to an own address.
+fn leave_ip4(asm: &mut Asm, own4: &Map, pass: Label) {
+    use Reg::*;
     asm.load(Size::Word, R2, R7, DESTINATION4);
     asm.store(Size::Word, Frame, -4, R2);
     asm.network32(R2);
@@ -186,15 +205,12 @@ fn assemble(sockets: &Map, station: &Map, own4: &Map, own6: &Map, without_socket
     asm.jump_if(Cond::Eq, R3, 0xe, pass);
     // The immediate of a 64-bit comparison would be sign-extended.
     asm.jump_if32(Cond::Eq, R2, -1, pass);
-    asm.map(R1, number(own4));
-    asm.alu64(Alu::Move, R2, Frame);
-    asm.alu64(Alu::Add, R2, -4);
-    asm.call(Helper::MapLookup);
-    asm.jump_if(Cond::Ne, R0, 0, pass);
-    asm.jump(redirect);
+    leave_own(asm, own4, 4, pass);
+}
 
-    asm.bind(ipv6);
-    need(&mut asm, END6);
+/// To `pass` with an IPv6 packet that is multicast, to a link-local or an own address, or of neighbour discovery.
+fn leave_ip6(asm: &mut Asm, own6: &Map, pass: Label) {
+    use Reg::*;
     asm.load(Size::Half, R2, R7, DESTINATION6);
     asm.network16(R2);
     asm.jump_if(Cond::Ge, R2, 0xff00, pass);
@@ -203,7 +219,7 @@ fn assemble(sockets: &Map, station: &Map, own4: &Map, own6: &Map, without_socket
     let no_discovery = asm.label();
     asm.load(Size::Byte, R2, R7, NEXT_HEADER);
     asm.jump_if(Cond::Ne, R2, ICMP6, no_discovery);
-    need(&mut asm, END6 + 1);
+    need(asm, END6 + 1, pass);
     asm.load(Size::Byte, R2, R7, ICMP6_TYPE);
     asm.jump_if(Cond::Lt, R2, 133, no_discovery);
     asm.jump_if(Cond::Le, R2, 137, pass);
@@ -213,19 +229,16 @@ fn assemble(sockets: &Map, station: &Map, own4: &Map, own6: &Map, without_socket
         asm.load(Size::Word, R2, R7, DESTINATION6 + offset);
         asm.store(Size::Word, Frame, -16 + offset, R2);
     }
-    asm.map(R1, number(own6));
-    asm.alu64(Alu::Move, R2, Frame);
-    asm.alu64(Alu::Add, R2, -16);
+    leave_own(asm, own6, 16, pass);
+}
+
+/// To `pass` when the address at the end of the stack, of so many bytes, is in the map.
+fn leave_own(asm: &mut Asm, own: &Map, bytes: i32, pass: Label) {
+    asm.map(Reg::R1, number(own));
+    asm.alu64(Alu::Move, Reg::R2, Frame);
+    asm.alu64(Alu::Add, Reg::R2, -bytes);
     asm.call(Helper::MapLookup);
-    asm.jump_if(Cond::Ne, R0, 0, pass);
-
-    asm.bind(redirect);
-    to_socket(&mut asm, sockets, without_socket);
-
-    asm.bind(pass);
-    asm.alu64(Alu::Move, R0, PASS);
-    asm.exit();
-    asm.finish()
+    asm.jump_if(Cond::Ne, Reg::R0, 0, pass);
 }
 
 /// The program that asks nothing.
@@ -238,11 +251,16 @@ fn assemble_all(sockets: &Map, without_socket: i32) -> Result<Vec<Insn>, AsmErro
 
 /// Ends a program: the frame of the context in R6 goes to the socket of its queue.
 fn to_socket(asm: &mut Asm, sockets: &Map, without_socket: i32) {
-    asm.map(Reg::R1, sockets.as_fd().as_raw_fd());
+    asm.map(Reg::R1, number(sockets));
     asm.load(Size::Word, Reg::R2, Reg::R6, QUEUE);
     asm.alu64(Alu::Move, Reg::R3, without_socket);
     asm.call(Helper::RedirectMap);
     asm.exit();
+}
+
+/// The number by which a program that is loaded names a map.
+fn number(map: &Map) -> i32 {
+    map.as_fd().as_raw_fd()
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::{Alu, Asm, AsmError, Helper, Insn, Reg};
 /// Filters that a process can have.
 const SLOTS: u32 = 1024;
 /// `XDP_PASS`.
-const PASS: i32 = 2;
+pub(super) const PASS: i32 = 2;
 
 /// The table of this process, while there are filters.
 static TABLE: Mutex<Weak<Mutex<Table>>> = Mutex::new(Weak::new());
