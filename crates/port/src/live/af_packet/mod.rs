@@ -16,17 +16,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 pub(super) use promiscuous::Promiscuous;
 use ring::BlockRing;
-use send::Outbox;
 pub use sender::PacketSender;
-use sender::sending_socket;
 
 use super::checksum;
 use super::device::Device;
 use super::sys::{self, Plain};
 use crate::{Counters, Link, Pool, Port, Received, Time};
 
-/// Bytes that may wait in the kernel to be sent.
-const SEND_BUFFER: i32 = 4 << 20;
 /// Length of the addresses of an Ethernet header, behind which a VLAN tag stands.
 const ADDRESSES: usize = 12;
 
@@ -56,9 +52,8 @@ pub struct PacketPort {
     receiver: OwnedFd,
     _promiscuous: Promiscuous,
     ring: BlockRing,
-    sender: OwnedFd,
-    outbox: Outbox,
-    counters: Counters,
+    /// Its counters are the port's.
+    sender: PacketSender,
     events: Events,
     notes: Vec<String>,
 }
@@ -97,17 +92,8 @@ impl PacketPort {
         if let Some(group) = settings.group {
             set(&receiver, libc::PACKET_FANOUT, i32::from(group) | (libc::PACKET_FANOUT_HASH as i32) << 16)?;
         }
-        let sender = sending_socket(device.index())?;
-        Ok(PacketPort {
-            receiver,
-            _promiscuous: Promiscuous::new(device.index())?,
-            ring,
-            sender,
-            outbox: Outbox::default(),
-            counters: Counters::default(),
-            events: Events::default(),
-            notes,
-        })
+        let sender = PacketSender::on(device.index())?;
+        Ok(PacketPort { receiver, _promiscuous: Promiscuous::new(device.index())?, ring, sender, events: Events::default(), notes })
     }
 
     /// What the operator should know, a sentence each.
@@ -161,26 +147,22 @@ impl Port for PacketPort {
                 self.events.vlan_restored += 1;
             }
             let packet = Received { buf, time: frame.time, wire_len, link: Link::Ethernet };
-            self.counters.received(&packet);
+            self.sender.counters.received(&packet);
             batch.push(packet);
         }
         Ok(batch.len() - before)
     }
 
-    fn tx(&mut self, frame: &[u8], _time: Time) {
-        if self.outbox.push(frame) {
-            // A device that is gone is told by the next flush.
-            let _ = self.flush();
-        }
+    fn tx(&mut self, frame: &[u8], time: Time) {
+        self.sender.tx(frame, time);
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let PacketPort { outbox, sender, counters, .. } = self;
-        outbox.send(sender.as_fd(), |len, taken| if taken { counters.sent(len) } else { counters.tx_failed += 1 })
+        self.sender.flush()
     }
 
     fn counters(&self) -> Counters {
-        self.counters
+        self.sender.counters()
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

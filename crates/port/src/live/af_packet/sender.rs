@@ -8,12 +8,15 @@ use crate::live::device::Device;
 use crate::live::sys;
 use crate::{Counters, Pool, Port, Received, Time};
 
+/// Bytes that may wait in the kernel to be sent.
+const SEND_BUFFER: i32 = 4 << 20;
+
 /// Sends on a device and receives nothing: for a worker that owns none of the device's queues. It goes with any port of the device.
 #[derive(Debug)]
 pub struct PacketSender {
     socket: OwnedFd,
     outbox: Outbox,
-    counters: Counters,
+    pub(super) counters: Counters,
 }
 
 impl PacketSender {
@@ -22,8 +25,17 @@ impl PacketSender {
     /// # Errors
     /// When there is no such device, or we may not (CAP_NET_RAW).
     pub fn open(name: &str) -> io::Result<PacketSender> {
-        let device = Device::named(name)?;
-        Ok(PacketSender { socket: sending_socket(device.index())?, outbox: Outbox::default(), counters: Counters::default() })
+        PacketSender::on(Device::named(name)?.index())
+    }
+
+    /// Sends on the device of this number.
+    pub(super) fn on(device: u32) -> io::Result<PacketSender> {
+        let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+        // Both only make it faster.
+        let _ = sys::set_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1_i32);
+        let _ = sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER);
+        sys::bind(socket.as_fd(), &super::address(device, 0))?;
+        Ok(PacketSender { socket, outbox: Outbox::default(), counters: Counters::default() })
     }
 }
 
@@ -47,14 +59,4 @@ impl Port for PacketSender {
     fn counters(&self) -> Counters {
         self.counters
     }
-}
-
-/// A socket that sends on the device of this number.
-pub(super) fn sending_socket(device: u32) -> io::Result<OwnedFd> {
-    let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
-    // Both only make it faster.
-    let _ = sys::set_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1_i32);
-    let _ = sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &super::SEND_BUFFER);
-    sys::bind(socket.as_fd(), &super::address(device, 0))?;
-    Ok(socket)
 }
