@@ -4,7 +4,7 @@
 //! │ rings to the server │ rings to the client │ buffers of the first ring │ of the second │ …
 //! ```
 
-use super::shared::ring_bytes;
+use super::shared::{MOST_LOG2_SLOTS, ring_bytes};
 
 /// Bytes of a buffer: what DPDK and VPP have, and as much as DPDK can take in one piece. Longer packets take several.
 pub(super) const BUFFER: u32 = 2048;
@@ -46,7 +46,7 @@ impl Layout {
     /// For so many rings in each direction, of so many slots. None when that is more memory than a region can have.
     pub(super) fn new(queues: u16, log2_slots: u8) -> Option<Layout> {
         let layout = Layout { queues, log2_slots };
-        (log2_slots <= 14 && layout.bytes() <= LARGEST).then_some(layout)
+        (log2_slots <= MOST_LOG2_SLOTS && layout.bytes() <= LARGEST).then_some(layout)
     }
 
     /// Bytes of the region.

@@ -105,11 +105,6 @@ impl MemifDevice {
         self.settings.mtu
     }
 
-    /// What it was opened with.
-    pub fn settings(&self) -> &MemifSettings {
-        &self.settings
-    }
-
     /// The peer that is connected: what it calls itself, and the interface. None when there is none.
     pub fn peer(&self) -> Option<String> {
         self.peer.lock().unwrap_or_else(PoisonError::into_inner).clone()

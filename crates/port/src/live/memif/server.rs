@@ -11,7 +11,7 @@ use super::mailbox::Lines;
 use super::message::{AddRegion, AddRing, ETHERNET, Hello, Init, Message, VERSION};
 use super::ring::{Receiver, Sender};
 use super::settings::MemifSettings;
-use super::shared::{Regions, Ring};
+use super::shared::{MOST_LOG2_SLOTS, Regions, Ring};
 use super::sys::{self, Event};
 use crate::live::sys::Mapping;
 
@@ -19,8 +19,6 @@ use crate::live::sys::Mapping;
 const MOST_REGIONS: usize = 16;
 /// The most bytes of all regions of a client.
 const MOST_BYTES: u64 = 1 << 30;
-/// Slots of the largest ring, as a power of two.
-const MOST_LOG2_SLOTS: u8 = 14;
 
 /// Agrees with the client at the other end of `channel`.
 ///

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::message::SECRET;
+use super::shared::MOST_LOG2_SLOTS;
 
 /// The most queues of a port.
 const MOST_QUEUES: u16 = 64;
 /// Slots of the smallest and of the largest ring, as powers of two: below 64 a burst does not fit.
-const LOG2_SLOTS: std::ops::RangeInclusive<u32> = 6..=14;
+const LOG2_SLOTS: std::ops::RangeInclusive<u32> = 6..=MOST_LOG2_SLOTS as u32;
 /// The smallest and the largest MTU: what IPv4 requires, and what an IPv4 packet can have.
 const MTU: std::ops::RangeInclusive<u32> = 68..=65_535;
 
