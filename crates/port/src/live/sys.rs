@@ -119,14 +119,21 @@ impl Mapping {
         self.len
     }
 
-    /// A pointer to `count` values of `T` at `offset`: within the memory and aligned, else an error.
-    pub(super) fn at<T>(&self, offset: usize, count: usize) -> io::Result<NonNull<T>> {
-        let end = count.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(offset));
-        if end.is_none_or(|end| end > self.len) || !(self.start.as_ptr() as usize + offset).is_multiple_of(align_of::<T>()) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a place outside the memory shared with the kernel"));
+    /// A pointer to `count` values of `T` at `offset`: within the memory and aligned, else none.
+    #[inline]
+    pub(super) fn find<T>(&self, offset: usize, count: usize) -> Option<NonNull<T>> {
+        let end = count.checked_mul(size_of::<T>())?.checked_add(offset)?;
+        if end > self.len || !(self.start.as_ptr() as usize + offset).is_multiple_of(align_of::<T>()) {
+            return None;
         }
         // SAFETY: the offset lies within the mapping.
-        Ok(unsafe { self.start.add(offset) }.cast())
+        Some(unsafe { self.start.add(offset) }.cast())
+    }
+
+    /// As [`Mapping::find`], with an error where the kernel said that it is there.
+    pub(super) fn at<T>(&self, offset: usize, count: usize) -> io::Result<NonNull<T>> {
+        let place = self.find(offset, count);
+        place.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a place outside the memory shared with the kernel"))
     }
 }
 

@@ -121,7 +121,7 @@ impl BlockRing {
     /// Whose the current block is.
     fn status(&self) -> Option<&AtomicU32> {
         let place = offset_of!(libc::tpacket_block_desc, hdr) + offset_of!(libc::tpacket_hdr_v1, block_status);
-        let status = self.memory.at::<AtomicU32>(self.current * BLOCK + place, 1).ok()?;
+        let status = self.memory.find::<AtomicU32>(self.current * BLOCK + place, 1)?;
         // SAFETY: within the mapping and aligned; both sides touch it atomically.
         Some(unsafe { status.as_ref() })
     }
@@ -138,7 +138,7 @@ impl BlockRing {
         if place.checked_add(len)? > BLOCK {
             return None;
         }
-        let start = self.memory.at::<u8>(self.current * BLOCK + place, len).ok()?;
+        let start = self.memory.find::<u8>(self.current * BLOCK + place, len)?;
         // SAFETY: within the mapping and the block, which is ours, so that the kernel does not write to it.
         Some(unsafe { std::slice::from_raw_parts(start.as_ptr(), len) })
     }

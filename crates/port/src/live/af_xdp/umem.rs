@@ -66,7 +66,7 @@ impl Umem {
         if within + len as usize > self.chunk {
             return None;
         }
-        let start = self.memory.at::<u8>(usize::try_from(place).ok()?, len as usize).ok()?;
+        let start = self.memory.find::<u8>(usize::try_from(place).ok()?, len as usize)?;
         // SAFETY: within the mapping, in one chunk, and the chunk is ours, so that the kernel does not write to it.
         Some(unsafe { std::slice::from_raw_parts(start.as_ptr(), len as usize) })
     }
@@ -78,7 +78,7 @@ impl Umem {
         if frame.len() > self.chunk {
             return false;
         }
-        let Some(to) = usize::try_from(address).ok().and_then(|address| self.memory.at::<u8>(address, frame.len()).ok()) else {
+        let Some(to) = usize::try_from(address).ok().and_then(|address| self.memory.find::<u8>(address, frame.len())) else {
             return false;
         };
         // SAFETY: within the mapping, in one chunk, which is ours; the frame is not part of the mapping, which is borrowed mutably.

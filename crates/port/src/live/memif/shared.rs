@@ -31,6 +31,8 @@ pub(super) const COOKIE: u32 = 0x03e3_1f20;
 pub(super) const MORE: u16 = 1;
 /// Flag of a ring: whoever receives does not want to be woken.
 const QUIET: u16 = 1;
+/// Slots of the largest ring, as a power of two: counters of 16 bits tell full rings of so many from empty ones.
+pub(super) const MOST_LOG2_SLOTS: u8 = 14;
 /// Bytes in front of the descriptors, and where the numbers among them stand.
 const HEAD_BYTES: usize = 128;
 const FLAGS: usize = 4;
@@ -61,11 +63,8 @@ impl Regions {
     /// `len` bytes at `offset` of a region. None when there is no such region or they are not all in it.
     #[inline]
     pub(super) fn place(&self, region: u16, offset: u32, len: u32) -> Option<Place<'_>> {
-        let (mapping, offset, len) = (self.0.get(usize::from(region))?, offset as usize, len as usize);
-        if offset.checked_add(len)? > mapping.len() {
-            return None;
-        }
-        let start = mapping.at::<u8>(offset, len).ok()?;
+        let len = len as usize;
+        let start = self.0.get(usize::from(region))?.find(offset as usize, len)?;
         Some(Place { start, len, regions: PhantomData })
     }
 
@@ -89,7 +88,7 @@ impl Regions {
 
     #[inline]
     fn start(&self, region: u16) -> Option<*const u8> {
-        self.0.get(usize::from(region))?.at::<u8>(0, 0).ok().map(|start| start.as_ptr().cast_const())
+        self.0.get(usize::from(region))?.find::<u8>(0, 0).map(|start| start.as_ptr().cast_const())
     }
 }
 
@@ -176,14 +175,14 @@ impl Ring {
     /// When there is no such region, the ring is not all in it, stands askew, or has too many slots to be counted.
     pub(super) fn new(regions: &Arc<Regions>, region: u16, offset: u32, log2_slots: u8) -> io::Result<Ring> {
         let refused = |why| io::Error::new(io::ErrorKind::InvalidData, why);
-        if log2_slots > 14 {
+        if log2_slots > MOST_LOG2_SLOTS {
             return Err(refused("a ring of more than 16384 slots"));
         }
         let slots = 1_usize << log2_slots;
         let mapping = regions.0.get(usize::from(region)).ok_or_else(|| refused("a ring in a region that there is not"))?;
         let words = ring_bytes(slots) / size_of::<u64>();
-        let start =
-            mapping.at::<u64>(offset as usize, words).map_err(|_| refused("a ring outside its region, or not at a multiple of 8"))?;
+        let start = mapping.find::<u64>(offset as usize, words);
+        let start = start.ok_or_else(|| refused("a ring outside its region, or not at a multiple of 8"))?;
         Ok(Ring { start: start.cast(), mask: (slots - 1) as u16, regions: Arc::clone(regions) })
     }
 
