@@ -2,9 +2,9 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use super::sys::check;
+use super::sys::owned;
 
 /// What a signal asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,19 +29,19 @@ impl Signals {
     /// When there are no descriptors left.
     pub fn new() -> io::Result<Signals> {
         let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: the set is the calling thread's own memory and is made empty before it is used; nothing is written to where the old mask would go.
+        // SAFETY: the set is the calling thread's own memory and is made empty before it is used; nothing is written to where the old mask would go;
+        // the descriptor is new.
         let descriptor = unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             libc::sigaddset(set.as_mut_ptr(), libc::SIGINT);
             libc::sigaddset(set.as_mut_ptr(), libc::SIGTERM);
             libc::sigaddset(set.as_mut_ptr(), libc::SIGHUP);
             match libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) {
-                0 => check(libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?,
+                0 => owned(libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?,
                 error => return Err(io::Error::from_raw_os_error(error)),
             }
         };
-        // SAFETY: the descriptor was made right here and is nobody else's.
-        Ok(Signals { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
+        Ok(Signals { descriptor })
     }
 
     /// The next signal that has come; none when none has.

@@ -9,6 +9,7 @@ use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
+use std::time::Duration;
 
 /// A type of which every bit pattern is a value, padding aside.
 ///
@@ -26,12 +27,30 @@ pub(super) fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
+/// The descriptor that a call has just made.
+///
+/// # Safety
+/// It is the result of such a call, and nobody else has the descriptor.
+pub(super) unsafe fn owned(result: c_int) -> io::Result<OwnedFd> {
+    // SAFETY: as the caller promises.
+    check(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Waits until one of these has what it waits for, `timeout` passed (none: as long as it takes), or a signal came.
+pub(super) fn poll(polled: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()> {
+    // Up to a millisecond more, and never a busy loop for what is less than one.
+    let millis = timeout.map_or(-1, |timeout| c_int::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX));
+    // SAFETY: as many entries are there as are handed over.
+    match check(unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as _, millis) }) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// A new socket; not blocking, closed on `exec`.
 pub(super) fn socket(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
-    // SAFETY: no memory is involved.
-    let fd = check(unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, protocol) })?;
-    // SAFETY: the descriptor is new and nobody else's.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    // SAFETY: no memory is involved; the socket is new.
+    unsafe { owned(libc::socket(domain, kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, protocol)) }
 }
 
 /// Sets an option of a socket.

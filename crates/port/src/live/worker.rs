@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-use super::sys::{check, option};
+use super::sys::{check, option, poll};
 
 /// Waits until a port's descriptor can be read or `timeout` passed; true when it can. Waiting also wakes a driver that asked to be woken.
 ///
@@ -24,13 +24,9 @@ pub fn wait_readable(descriptor: BorrowedFd<'_>, timeout: Duration) -> io::Resul
 pub fn wait_any(descriptors: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<bool> {
     let entry = |fd: &BorrowedFd<'_>| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let mut polled: Vec<libc::pollfd> = descriptors.iter().map(entry).collect();
-    // Up to a millisecond more, and never a busy loop for what is less than one.
-    let millis = c_int::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX);
-    // SAFETY: as many entries are there as are handed over.
-    match check(unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as _, millis) }) {
-        Ok(_) if polled.iter().any(|entry| entry.revents & libc::POLLIN != 0) => return Ok(true),
-        Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-        Ok(_) | Err(_) => (),
+    poll(&mut polled, Some(timeout))?;
+    if polled.iter().any(|entry| entry.revents & libc::POLLIN != 0) {
+        return Ok(true);
     }
     for &descriptor in descriptors {
         // An AF_XDP socket whose device is gone says so here and not in the events. What is no socket has no such option.

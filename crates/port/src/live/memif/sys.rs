@@ -10,23 +10,17 @@ use std::ffi::c_int;
 use std::io;
 use std::mem::{MaybeUninit, offset_of, size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::slice;
 use std::time::Duration;
 
 use super::message::BYTES;
 use super::settings::SocketName;
-use crate::live::sys::{Plain, check, option, socket};
+use crate::live::sys::{self as live, Plain, check, option, owned, socket};
 
 /// The most descriptors that one message can carry (`SCM_MAX_FD`).
 const MOST_DESCRIPTORS: usize = 253;
 /// `TMPFS_MAGIC`: what `fstatfs(2)` says of a memfd without huge pages.
 const TMPFS: u64 = 0x0102_1994;
-
-/// A new descriptor.
-fn owned(fd: c_int) -> io::Result<OwnedFd> {
-    let fd = check(fd)?;
-    // SAFETY: the kernel just made it, and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
 
 /// A socket's address with its length.
 fn address(name: &SocketName) -> io::Result<(libc::sockaddr_un, u32)> {
@@ -76,8 +70,8 @@ pub(super) fn listen(name: &SocketName) -> io::Result<OwnedFd> {
 /// When it cannot be let in: it goes on waiting.
 pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
     let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: the address is not asked for.
-    match owned(unsafe { libc::accept4(listener.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), flags) }) {
+    // SAFETY: the address is not asked for; the socket is new.
+    match unsafe { owned(libc::accept4(listener.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), flags)) } {
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
         accepted => accepted.map(Some),
     }
@@ -158,8 +152,8 @@ pub(super) fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8; BYTES]) -> io::Re
 
 /// `len` bytes of memory behind a descriptor, which nobody can make fewer of or seal otherwise.
 pub(super) fn memory(len: u64) -> io::Result<OwnedFd> {
-    // SAFETY: the name ends with a zero.
-    let memory = owned(unsafe { libc::memfd_create(c"noref-memif".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) })?;
+    // SAFETY: the name ends with a zero; the file is new.
+    let memory = unsafe { owned(libc::memfd_create(c"noref-memif".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING)) }?;
     let len = i64::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: no memory of ours is involved.
     check(unsafe { libc::ftruncate(memory.as_raw_fd(), len) })?;
@@ -211,8 +205,8 @@ pub(super) struct Event(OwnedFd);
 impl Event {
     /// One of our own.
     pub(super) fn new() -> io::Result<Event> {
-        // SAFETY: no memory is involved.
-        owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }).map(Event)
+        // SAFETY: no memory is involved; the event is new.
+        unsafe { owned(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)) }.map(Event)
     }
 
     /// A peer's, or one that a peer has too. From now on it does not block who rings it, whatever it did before; the open file is the peer's too.
@@ -242,8 +236,7 @@ impl Event {
     /// looking and ringing it can still do both, which is why no worker rings one.
     pub(super) fn ring_shared(&self) {
         let mut polled = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
-        // SAFETY: one entry is there.
-        if unsafe { libc::poll(&mut polled, 1, 0) } == 1 && polled.revents & libc::POLLOUT != 0 {
+        if live::poll(slice::from_mut(&mut polled), Some(Duration::ZERO)).is_ok() && polled.revents & libc::POLLOUT != 0 {
             self.ring();
         }
     }
@@ -268,8 +261,8 @@ pub(super) struct Events(OwnedFd);
 
 impl Events {
     pub(super) fn new() -> io::Result<Events> {
-        // SAFETY: no memory is involved.
-        owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }).map(Events)
+        // SAFETY: no memory is involved; the descriptor is new.
+        unsafe { owned(libc::epoll_create1(libc::EPOLL_CLOEXEC)) }.map(Events)
     }
 
     /// Adds one.
@@ -302,12 +295,8 @@ impl AsFd for Events {
 /// Waits until something can be read, or ended, or `timeout` passed. Which of them it is.
 pub(super) fn poll<const N: usize>(descriptors: [BorrowedFd<'_>; N], timeout: Option<Duration>) -> io::Result<[bool; N]> {
     let mut polled = descriptors.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
-    let millis = timeout.map_or(-1, |timeout| c_int::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX));
-    // SAFETY: as many entries are there as are handed over.
-    match check(unsafe { libc::poll(polled.as_mut_ptr(), N as _, millis) }) {
-        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
-        Ok(_) | Err(_) => Ok(polled.map(|entry| entry.revents != 0)),
-    }
+    live::poll(&mut polled, timeout)?;
+    Ok(polled.map(|entry| entry.revents != 0))
 }
 
 #[cfg(test)]
@@ -323,14 +312,15 @@ pub(super) mod tests {
             libc::socketpair(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0, pair.as_mut_ptr())
         })
         .unwrap();
-        let [one, other] = pair.map(|fd| Channel::new(owned(fd).unwrap()));
+        // SAFETY: they are new.
+        let [one, other] = pair.map(|fd| Channel::new(unsafe { OwnedFd::from_raw_fd(fd) }));
         (one, other)
     }
 
     /// Memory as [`memory`] makes it, that can shrink.
     pub(in crate::live::memif) fn unsealed(len: u64) -> OwnedFd {
-        // SAFETY: the name ends with a zero.
-        let memory = owned(unsafe { libc::memfd_create(c"test".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) }).unwrap();
+        // SAFETY: the name ends with a zero; the file is new.
+        let memory = unsafe { owned(libc::memfd_create(c"test".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING)) }.unwrap();
         // SAFETY: no memory of ours is involved.
         check(unsafe { libc::ftruncate(memory.as_raw_fd(), len as i64) }).unwrap();
         memory
@@ -394,8 +384,8 @@ pub(super) mod tests {
 
     #[test]
     fn an_event_that_a_peer_filled_blocks_nobody() {
-        // SAFETY: no memory is involved.
-        let blocking = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) }).unwrap();
+        // SAFETY: no memory is involved; the event is new.
+        let blocking = unsafe { owned(libc::eventfd(0, libc::EFD_CLOEXEC)) }.unwrap();
         let most = (u64::MAX - 1).to_ne_bytes();
         // SAFETY: the kernel reads 8 bytes.
         assert_eq!(unsafe { libc::write(blocking.as_raw_fd(), most.as_ptr().cast(), most.len()) }, 8);
