@@ -191,8 +191,8 @@ fn own_prefix(word: Word<'_>, family: &mut Option<Family>) -> Result<Spanned<Pre
 }
 
 fn accepted() -> Vec<String> {
-    let kept = KEYS.iter().filter(|keyword| !matches!(keyword.key, Key::Later));
-    ["ADDRESS/LENGTH".to_owned()].into_iter().chain(kept.map(|keyword| keyword.word.to_owned())).collect()
+    let kept = keyword::words_of(KEYS, |key| !matches!(key, Key::Later));
+    ["ADDRESS/LENGTH".to_owned()].into_iter().chain(kept).collect()
 }
 
 #[cfg(test)]

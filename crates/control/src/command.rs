@@ -94,7 +94,7 @@ pub(crate) enum Verb<V> {
 
 /// Reads the verb of a command, `add` or `replace`; `object` is the command so far, for the error.
 pub(crate) fn verb<'t, V: Copy>(words: &mut Words<'_, 't>, object: &str, table: &[Keyword<Verb<V>>]) -> Result<(V, Word<'t>), Error> {
-    let doing = || table.iter().filter(|keyword| matches!(keyword.key, Verb::Do(_))).map(|keyword| keyword.word.to_owned()).collect();
+    let doing = || keyword::words_of(table, |verb| matches!(verb, Verb::Do(_)));
     let word = words.value("a command").map_err(|error| error.accepting(doing()))?;
     match keyword::find(table, word.text).map(|keyword| (keyword.key, keyword.word)) {
         Some((Verb::Do(verb), _)) => Ok((verb, word)),

@@ -36,7 +36,12 @@ pub(crate) fn find<'k, K>(table: &'k [Keyword<K>], word: &str) -> Option<&'k Key
 
 /// The words of a table, for an error that lists them.
 pub(crate) fn words<K>(table: &[Keyword<K>]) -> Vec<String> {
-    table.iter().map(|keyword| keyword.word.to_owned()).collect()
+    words_of(table, |_| true)
+}
+
+/// The words of a table whose key is one that is `wanted`, for an error that lists them.
+pub(crate) fn words_of<K>(table: &[Keyword<K>], wanted: impl Fn(&K) -> bool) -> Vec<String> {
+    table.iter().filter(|keyword| wanted(&keyword.key)).map(|keyword| keyword.word.to_owned()).collect()
 }
 
 #[cfg(test)]

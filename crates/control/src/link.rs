@@ -238,7 +238,7 @@ fn new_name(word: Word<'_>) -> Result<Word<'_>, Error> {
 }
 
 fn accepted() -> Vec<String> {
-    KEYS.iter().filter(|keyword| !matches!(keyword.key, Key::Later)).map(|keyword| keyword.word.to_owned()).collect()
+    keyword::words_of(KEYS, |key| !matches!(key, Key::Later))
 }
 
 #[cfg(test)]

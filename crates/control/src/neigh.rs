@@ -54,7 +54,7 @@ const VERBS: &[Keyword<Verb<NeighbourOperation>>] = &[
 ];
 
 /// States; `None` is one that noref does not have yet.
-pub(crate) const STATES: &[Keyword<Option<NeighbourState>>] = &[
+const STATES: &[Keyword<Option<NeighbourState>>] = &[
     short("permanent", Some(NeighbourState::Permanent)),
     short("reachable", Some(NeighbourState::Reachable)),
     full("noarp", None),
@@ -102,11 +102,7 @@ pub(crate) fn parse<'t>(words: &mut Words<'_, 't>, family: Option<Family>) -> Re
     while let Some(word) = words.next() {
         match keyword::find(KEYS, word.text).map(|keyword| keyword.key) {
             Some(Key::Lladdr) => once(&mut lladdr, address::mac(words.value("an Ethernet address")?)?, word)?,
-            Some(Key::State) => {
-                let (keyword, value) = words.keyword(STATES, "state")?;
-                let known = keyword.key.ok_or_else(|| Error::not_implemented(value.span, format!("\"nud {}\"", value.text)))?;
-                once(&mut state, value.with(known), word)?;
-            }
+            Some(Key::State) => once(&mut state, self::state(words)?, word)?,
             Some(Key::Device) => once(&mut device, words.value("a device")?, word)?,
             // A note of who set the neighbour.
             Some(Key::Protocol) => drop(words.value("a protocol")?),
@@ -116,9 +112,8 @@ pub(crate) fn parse<'t>(words: &mut Words<'_, 't>, family: Option<Family>) -> Re
                 neighbour = Some(address::address(word, family)?);
             }
             None => {
-                let kept = KEYS.iter().filter(|keyword| !matches!(keyword.key, Key::Later));
-                let accepted = ["ADDRESS".to_owned()].into_iter().chain(kept.map(|keyword| keyword.word.to_owned())).collect();
-                return Err(unknown(word, "keyword", accepted));
+                let kept = keyword::words_of(KEYS, |key| !matches!(key, Key::Later));
+                return Err(unknown(word, "keyword", ["ADDRESS".to_owned()].into_iter().chain(kept).collect()));
             }
         }
     }
@@ -130,6 +125,13 @@ pub(crate) fn parse<'t>(words: &mut Words<'_, 't>, family: Option<Family>) -> Re
         return Err(words.incomplete(command, "an Ethernet address (\"lladdr MAC\")"));
     }
     Ok(NeighbourCommand { operation, address, lladdr, device, state })
+}
+
+/// Reads what follows `nud`.
+pub(crate) fn state(words: &mut Words<'_, '_>) -> Result<Spanned<NeighbourState>, Error> {
+    let (keyword, value) = words.keyword(STATES, "state")?;
+    let known = keyword.key.ok_or_else(|| Error::not_implemented(value.span, format!("\"nud {}\"", value.text)))?;
+    Ok(value.with(known))
 }
 
 #[cfg(test)]

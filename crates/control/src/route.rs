@@ -171,96 +171,146 @@ pub(crate) fn seen(word: &str) -> Seen {
 /// Reads what follows `ip route`.
 pub(crate) fn parse<'t>(words: &mut Words<'_, 't>, family: Option<Family>) -> Result<RouteCommand<'t>, Error> {
     let (operation, _) = verb(words, "route", VERBS)?;
-    let mut family = family;
-    let mut single = Nexthop::EMPTY;
-    let (mut destination, mut kind, mut route_table, mut metric, mut proto, mut scope, mut mtu, mut source) =
-        (None, None, None, None, None, None, None, None);
-    let mut hops = Vec::new();
+    let mut given = Given { family, ..Given::NOTHING };
     while let Some(word) = words.next() {
+        given.take(word, words)?;
+    }
+    given.command(operation, words)
+}
+
+/// What is said of a route so far; the order is free.
+struct Given<'t> {
+    /// Settled by the command, or the first prefix or address that is of one.
+    family: Option<Family>,
+    /// Without a prefix: `default`, of either family.
+    destination: Option<Spanned<Option<Prefix>>>,
+    kind: Option<Spanned<Kind>>,
+    table: Option<RouteTable<'t>>,
+    metric: Option<Spanned<u32>>,
+    protocol: Option<Spanned<u8>>,
+    scope: Option<Spanned<u8>>,
+    mtu: Option<Spanned<u32>>,
+    source: Option<Spanned<IpAddr>>,
+    /// The one way out, said of the route itself.
+    single: Nexthop<'t>,
+    /// Those that `nexthop` begins.
+    hops: Vec<Nexthop<'t>>,
+}
+
+impl<'t> Given<'t> {
+    const NOTHING: Self = Given {
+        family: None,
+        destination: None,
+        kind: None,
+        table: None,
+        metric: None,
+        protocol: None,
+        scope: None,
+        mtu: None,
+        source: None,
+        single: Nexthop::EMPTY,
+        hops: Vec::new(),
+    };
+
+    /// Reads what `word` begins.
+    fn take(&mut self, word: Word<'t>, words: &mut Words<'_, 't>) -> Result<(), Error> {
         match keyword::find(KEYS, word.text).map(|keyword| keyword.key) {
-            Some(Key::Source) => once(&mut source, address::address(words.value("an address")?, family)?, word)?,
-            Some(Key::Via) => once(&mut single.via, gateway(words, &mut family)?, word)?,
-            Some(Key::Metric) => once(&mut metric, number::u32(words.value("a metric")?, "a metric")?, word)?,
-            Some(Key::Scope) => once(&mut scope, addr::scope(words.value("a scope")?)?, word)?,
+            Some(Key::Source) => once(&mut self.source, address::address(words.value("an address")?, self.family)?, word),
+            Some(Key::Via) => once(&mut self.single.via, gateway(words, &mut self.family)?, word),
+            Some(Key::Metric) => once(&mut self.metric, number::u32(words.value("a metric")?, "a metric")?, word),
+            Some(Key::Scope) => once(&mut self.scope, addr::scope(words.value("a scope")?)?, word),
             Some(Key::Mtu) => {
                 words.take("lock");
-                once(&mut mtu, number::u32(words.value("a number of bytes")?, "an MTU")?, word)?;
+                once(&mut self.mtu, number::u32(words.value("a number of bytes")?, "an MTU")?, word)
             }
-            Some(Key::Onlink) => single.onlink = true,
-            Some(Key::Nexthop) => {
-                hops.push(nexthop(words, &mut family)?);
-                while let Some(next) = words.next() {
-                    // A nexthop ends only where the next one begins.
-                    if next.text != "nexthop" {
-                        return Err(unknown(next, "keyword", keyword::words(HOP_KEYS))
-                            .hint("what is said of the route as a whole stands before the first nexthop"));
-                    }
-                    hops.push(nexthop(words, &mut family)?);
-                }
+            Some(Key::Onlink) => {
+                self.single.onlink = true;
+                Ok(())
             }
-            Some(Key::Protocol) => once(&mut proto, protocol::parse(words.value("a protocol")?)?, word)?,
-            Some(Key::Table) => once(&mut route_table, RouteTable::Table(table::parse(words.value("a table")?)?), word)?,
-            Some(Key::Vrf) => once(&mut route_table, RouteTable::Vrf(words.value("a VRF device")?), word)?,
-            Some(Key::Device) => once(&mut single.device, words.value("a device")?, word)?,
+            Some(Key::Nexthop) => self.nexthops(words),
+            Some(Key::Protocol) => once(&mut self.protocol, protocol::parse(words.value("a protocol")?)?, word),
+            Some(Key::Table) => once(&mut self.table, RouteTable::Table(table::parse(words.value("a table")?)?), word),
+            Some(Key::Vrf) => once(&mut self.table, RouteTable::Vrf(words.value("a VRF device")?), word),
+            Some(Key::Device) => once(&mut self.single.device, words.value("a device")?, word),
             Some(Key::Encap) => {
                 let encap = encap::parse(words)?;
-                once(&mut single.encap, word.with(encap), word)?;
+                once(&mut self.single.encap, word.with(encap), word)
             }
-            Some(Key::Later) => return Err(Error::not_implemented(word.span, format!("\"{}\" of a route", word.text))),
-            found @ (Some(Key::To) | None) => {
-                let mut target = if found.is_some() { words.value("a prefix")? } else { word };
-                if let Some(keyword) = keyword::find(KINDS, target.text) {
-                    let value =
-                        keyword.key.ok_or_else(|| Error::not_implemented(target.span, format!("a route of type \"{}\"", target.text)))?;
-                    once(&mut kind, target.with(value), target)?;
-                    target = words.value("a prefix behind it")?;
-                }
-                if destination.is_some() || !looks_like_prefix(target.text) {
-                    return Err(unknown(target, "keyword", accepted(destination.is_none())));
-                }
-                let prefix = address::prefix(target, family)?;
-                family = prefix.value.map(Prefix::family).or(family);
-                destination = Some(target.with(prefix.value));
+            Some(Key::Later) => Err(Error::not_implemented(word.span, format!("\"{}\" of a route", word.text))),
+            Some(Key::To) => {
+                let target = words.value("a prefix")?;
+                self.destination(target, words)
             }
+            None => self.destination(word, words),
         }
     }
-    let destination = destination.ok_or_else(|| words.incomplete("\"ip route\"", "a destination (a prefix or \"default\")"))?;
-    let family = family.unwrap_or(Family::V4);
-    let prefix = destination.value.unwrap_or(Prefix::all(family));
-    let masked = prefix.masked();
-    // The kernel refuses such an IPv4 route and cuts such an IPv6 route down.
-    if family == Family::V4 && masked != prefix {
-        let why = format!("{prefix} has bits set behind its length");
-        return Err(Error::refused(destination.span, why).hint(format!("the network is {masked}, the address alone {}/32", prefix.addr)));
-    }
-    if let Some(wrong) = source.filter(|source| Family::of(source.value) != family) {
-        return Err(Error::refused(wrong.span, format!("the source {} is not of the route's family", wrong.value)));
-    }
-    if hops.is_empty() {
-        if single != Nexthop::EMPTY {
-            hops.push(single);
+
+    /// Reads what follows the first `nexthop`: a nexthop ends only where the next one begins.
+    fn nexthops(&mut self, words: &mut Words<'_, 't>) -> Result<(), Error> {
+        self.hops.push(nexthop(words, &mut self.family)?);
+        while let Some(next) = words.next() {
+            if next.text != "nexthop" {
+                return Err(unknown(next, "keyword", keyword::words(HOP_KEYS))
+                    .hint("what is said of the route as a whole stands before the first nexthop"));
+            }
+            self.hops.push(nexthop(words, &mut self.family)?);
         }
-    } else if single != Nexthop::EMPTY {
-        let span = single.span().unwrap_or(destination.span);
-        return Err(Error::refused(span, "a route has either one way out or nexthops, not both"));
+        Ok(())
     }
-    leads_out(kind, family, &mut hops)?;
-    if family == Family::V4 {
-        hops.iter().filter_map(|hop| hop.encap.as_ref()).try_for_each(encap::takes_ipv4)?;
+
+    /// Reads `[TYPE] PREFIX`, of which `target` is the first word.
+    fn destination(&mut self, mut target: Word<'t>, words: &mut Words<'_, 't>) -> Result<(), Error> {
+        if let Some(keyword) = keyword::find(KINDS, target.text) {
+            once(&mut self.kind, kind(keyword, target)?, target)?;
+            target = words.value("a prefix behind it")?;
+        }
+        if self.destination.is_some() || !looks_like_prefix(target.text) {
+            return Err(unknown(target, "keyword", accepted(self.destination.is_none())));
+        }
+        let prefix = address::prefix(target, self.family)?;
+        self.family = prefix.value.map(Prefix::family).or(self.family);
+        self.destination = Some(target.with(prefix.value));
+        Ok(())
     }
-    Ok(RouteCommand {
-        operation,
-        family,
-        destination: Spanned::new(masked, destination.span),
-        kind,
-        table: route_table,
-        metric,
-        protocol: proto,
-        scope,
-        mtu,
-        source,
-        hops,
-    })
+
+    /// The command, once all is said.
+    fn command(self, operation: RouteOperation, words: &Words<'_, 't>) -> Result<RouteCommand<'t>, Error> {
+        let Given { family, destination, kind, table, metric, protocol, scope, mtu, source, single, mut hops } = self;
+        let destination = destination.ok_or_else(|| words.incomplete("\"ip route\"", "a destination (a prefix or \"default\")"))?;
+        let family = family.unwrap_or(Family::V4);
+        let prefix = destination.value.unwrap_or(Prefix::all(family));
+        let masked = prefix.masked();
+        // The kernel refuses such an IPv4 route and cuts such an IPv6 route down.
+        if family == Family::V4 && masked != prefix {
+            let why = format!("{prefix} has bits set behind its length");
+            return Err(
+                Error::refused(destination.span, why).hint(format!("the network is {masked}, the address alone {}/32", prefix.addr))
+            );
+        }
+        if let Some(wrong) = source.filter(|source| Family::of(source.value) != family) {
+            return Err(Error::refused(wrong.span, format!("the source {} is not of the route's family", wrong.value)));
+        }
+        if hops.is_empty() {
+            if single != Nexthop::EMPTY {
+                hops.push(single);
+            }
+        } else if single != Nexthop::EMPTY {
+            let span = single.span().unwrap_or(destination.span);
+            return Err(Error::refused(span, "a route has either one way out or nexthops, not both"));
+        }
+        leads_out(kind, family, &mut hops)?;
+        if family == Family::V4 {
+            hops.iter().filter_map(|hop| hop.encap.as_ref()).try_for_each(encap::takes_ipv4)?;
+        }
+        let destination = Spanned::new(masked, destination.span);
+        Ok(RouteCommand { operation, family, destination, kind, table, metric, protocol, scope, mtu, source, hops })
+    }
+}
+
+/// The type that `word` names. One that noref does not have yet is refused.
+pub(crate) fn kind(keyword: &Keyword<Option<Kind>>, word: Word<'_>) -> Result<Spanned<Kind>, Error> {
+    let kind = keyword.key.ok_or_else(|| Error::not_implemented(word.span, format!("a route of type \"{}\"", word.text)))?;
+    Ok(word.with(kind))
 }
 
 /// Whether a word can be meant as a prefix; anything else in its place is a misspelt keyword.
@@ -291,10 +341,12 @@ fn leads_out(kind: Option<Spanned<Kind>>, family: Family, hops: &mut Vec<Nexthop
 }
 
 fn accepted(destination: bool) -> Vec<String> {
-    let kept = KEYS.iter().filter(|keyword| !matches!(keyword.key, Key::Later | Key::To)).map(|keyword| keyword.word.to_owned());
-    let kinds = KINDS.iter().filter(|kind| kind.key.is_some()).map(|kind| kind.word.to_owned());
-    let prefix = ["PREFIX".to_owned(), "default".to_owned()];
-    if destination { prefix.into_iter().chain(kinds).chain(kept).collect() } else { kept.collect() }
+    let kept = keyword::words_of(KEYS, |key| !matches!(key, Key::Later | Key::To));
+    if !destination {
+        return kept;
+    }
+    let kinds = keyword::words_of(KINDS, Option::is_some);
+    ["PREFIX".to_owned(), "default".to_owned()].into_iter().chain(kinds).chain(kept).collect()
 }
 
 #[cfg(test)]

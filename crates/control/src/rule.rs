@@ -159,7 +159,7 @@ fn selector(word: Word<'_>, family: &mut Option<Family>) -> Result<Option<Spanne
 }
 
 fn accepted() -> Vec<String> {
-    KEYS.iter().filter(|keyword| !matches!(keyword.key, Key::Later)).map(|keyword| keyword.word.to_owned()).collect()
+    keyword::words_of(KEYS, |key| !matches!(key, Key::Later))
 }
 
 #[cfg(test)]

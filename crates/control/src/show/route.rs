@@ -167,9 +167,8 @@ impl Routes {
 
     /// One route. What was asked for is not said again, as iproute2 does it.
     fn route<A: Shown, S: Source>(&self, text: &mut String, place: &Place<'_, A, S>, entry: &RouteEntry, hops: &[&Hop]) {
-        let v6 = A::BITS == 128;
         // Writing to a string does not fail.
-        let _ = self.try_route(text, place, entry, hops, v6);
+        let _ = self.try_route(text, place, entry, hops);
     }
 
     fn try_route<A: Shown, S: Source>(
@@ -178,9 +177,8 @@ impl Routes {
         place: &Place<'_, A, S>,
         entry: &RouteEntry,
         hops: &[&Hop],
-        v6: bool,
     ) -> std::fmt::Result {
-        let effect = &entry.effect;
+        let (v6, effect) = (A::BITS == 128, &entry.effect);
         if effect.kind != Kind::Unicast {
             write!(text, "{} ", effect.kind.word())?;
         }
@@ -219,18 +217,22 @@ impl Routes {
             text.push_str("pref medium");
         }
         if hops.len() > 1 {
-            for hop in hops {
-                text.push_str(if self.options.oneline { "\\" } else { "\n" });
-                text.push_str("\tnexthop ");
-                self.way(text, place, hop)?;
-                write!(text, "weight {} ", hop.weight)?;
-                let dead = place.editor.is_dead::<A>(hop.dev);
-                text.push_str(if dead { "dead " } else { "" });
-                text.push_str(if hop.onlink { "onlink " } else { "" });
-                text.push_str(if dead { "linkdown " } else { "" });
-            }
+            hops.iter().try_for_each(|hop| self.nexthop(text, place, hop))?;
         }
         text.push('\n');
+        Ok(())
+    }
+
+    /// One of several ways, on a line of its own.
+    fn nexthop<A: Shown, S: Source>(&self, text: &mut String, place: &Place<'_, A, S>, hop: &Hop) -> std::fmt::Result {
+        text.push_str(if self.options.oneline { "\\" } else { "\n" });
+        text.push_str("\tnexthop ");
+        self.way(text, place, hop)?;
+        write!(text, "weight {} ", hop.weight)?;
+        let dead = place.editor.is_dead::<A>(hop.dev);
+        text.push_str(if dead { "dead " } else { "" });
+        text.push_str(if hop.onlink { "onlink " } else { "" });
+        text.push_str(if dead { "linkdown " } else { "" });
         Ok(())
     }
 

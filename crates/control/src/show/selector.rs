@@ -97,9 +97,7 @@ impl<'t> RouteSelector<'t> {
                 Some(RouteKey::Scope) => once(&mut selector.scope, addr::scope(words.value("a scope")?)?, word)?,
                 Some(RouteKey::Kind) => {
                     let (keyword, value) = words.keyword(route::KINDS, "type")?;
-                    let kind =
-                        keyword.key.ok_or_else(|| Error::not_implemented(value.span, format!("a route of type \"{}\"", value.text)))?;
-                    once(&mut selector.kind, value.with(kind), word)?;
+                    once(&mut selector.kind, route::kind(keyword, value)?, word)?;
                 }
                 Some(RouteKey::Device) => once(&mut selector.device, words.value("a device")?, word)?,
                 Some(RouteKey::Via) => {
@@ -129,7 +127,7 @@ impl<'t> RouteSelector<'t> {
             word = words.value("a prefix")?;
         } else if !route::looks_like_prefix(word.text) {
             let reaches = keyword::words(REACHES).into_iter().chain(["PREFIX".to_owned()]);
-            let keys = ROUTE_KEYS.iter().filter(|key| !matches!(key.key, RouteKey::Later)).map(|key| key.word.to_owned());
+            let keys = keyword::words_of(ROUTE_KEYS, |key| !matches!(key, RouteKey::Later));
             return Err(unknown(word, "keyword", reaches.chain(keys).collect()));
         }
         // `all` and `any` leave nothing out.
@@ -183,19 +181,15 @@ impl<'t> NeighbourSelector<'t> {
         while let Some(word) = words.next() {
             match keyword::find(NEIGHBOUR_KEYS, word.text).map(|keyword| keyword.key) {
                 Some(NeighbourKey::Device) => once(&mut selector.device, words.value("a device")?, word)?,
-                Some(NeighbourKey::State) => {
-                    let (keyword, value) = words.keyword(neigh::STATES, "state")?;
-                    let state = keyword.key.ok_or_else(|| Error::not_implemented(value.span, format!("\"nud {}\"", value.text)))?;
-                    once(&mut selector.state, state, word)?;
-                }
+                Some(NeighbourKey::State) => once(&mut selector.state, neigh::state(words)?.value, word)?,
                 Some(NeighbourKey::Later) => {
                     return Err(Error::not_implemented(word.span, format!("\"{}\" of neighbours to show", word.text)));
                 }
                 Some(NeighbourKey::To) => selector.within(words.value("a prefix")?, family, word)?,
                 None if route::looks_like_prefix(word.text) => selector.within(word, family, word)?,
                 None => {
-                    let keys = NEIGHBOUR_KEYS.iter().filter(|key| !matches!(key.key, NeighbourKey::Later)).map(|key| key.word.to_owned());
-                    return Err(unknown(word, "keyword", keys.chain(["PREFIX".to_owned()]).collect()));
+                    let keys = keyword::words_of(NEIGHBOUR_KEYS, |key| !matches!(key, NeighbourKey::Later));
+                    return Err(unknown(word, "keyword", keys.into_iter().chain(["PREFIX".to_owned()]).collect()));
                 }
             }
         }
@@ -262,8 +256,7 @@ impl<'t> LinkSelector<'t> {
                 Some(LinkKey::Later) => return Err(Error::not_implemented(word.span, format!("\"{}\" of devices to show", word.text))),
                 None if selector.device.is_none() => selector.device = Some(word),
                 None => {
-                    let keys = LINK_KEYS.iter().filter(|key| !matches!(key.key, LinkKey::Later)).map(|key| key.word.to_owned());
-                    return Err(unknown(word, "keyword", keys.collect()));
+                    return Err(unknown(word, "keyword", keyword::words_of(LINK_KEYS, |key| !matches!(key, LinkKey::Later))));
                 }
             }
         }
