@@ -17,6 +17,7 @@ pub mod mutate;
 #[cfg(target_os = "linux")]
 pub mod namespace;
 pub mod network;
+pub mod program;
 pub mod questions;
 pub mod replay;
 pub mod rng;

@@ -22,27 +22,18 @@ use serde_json::Value;
 use testkit::replay::Scratch;
 
 use echo::ping;
-use lab::{Lab, Router};
-use program::{PATIENCE, asked, client, ended, kill, noref, printed};
+use lab::{Lab, Router, between_hosts};
+use program::{PATIENCE, asked, client, ended, noref, printed};
 
 /// Routes between both hosts, a SID, and a destination that goes nowhere.
-const NETWORK: &str = "\
-sysctl -w net.ipv4.ip_forward=1
-sysctl -w net.ipv6.conf.all.forwarding=1
-ip link set e0 up
-ip link set e1 up
-ip addr add 10.1.0.1/24 dev e0
-ip addr add 10.2.0.1/24 dev e1
-ip -6 addr add fd01::1/64 dev e0 nodad
-ip -6 addr add fd02::1/64 dev e1 nodad
-ip -6 route add fc00::d4 encap seg6local action End.DX4 nh4 10.2.0.2 count dev e1
-ip route add blackhole 10.66.0.0/16
-";
+fn network() -> String {
+    between_hosts("ip route add blackhole 10.66.0.0/16\n")
+}
 
 /// The lab with a router that runs; none where it cannot be made.
 fn start() -> Option<(Lab, Router)> {
     let lab = Lab::new()?;
-    let router = Router::start(&lab, NETWORK, &[])?;
+    let router = Router::start(&lab, &network(), &[])?;
     Some((lab, router))
 }
 
@@ -106,7 +97,7 @@ fn a_table_is_shown_again_each_second() {
 fn metrics_are_served_in_the_router_s_namespace() {
     let Some(lab) = Lab::new() else { return };
     lab.router.ip("link set lo up").unwrap();
-    let Some(router) = Router::start(&lab, NETWORK, &["--metrics", "127.0.0.1:9101"]) else { return };
+    let Some(router) = Router::start(&lab, &network(), &["--metrics", "127.0.0.1:9101"]) else { return };
     assert!(lab.left.inside(|| ping("10.2.0.2".parse().unwrap(), 1)));
     let text = lab.router.inside(|| {
         let mut stream = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], 9101))).unwrap();
@@ -131,7 +122,7 @@ fn the_socket_is_its_owner_s_and_one_router_s() {
     // The killed router takes its scratch directory with it.
     let scratch = Scratch::new();
     let (net, place) = (scratch.path().join("network.ip"), scratch.path().join("noref.sock"));
-    fs::write(&net, NETWORK).unwrap();
+    fs::write(&net, network()).unwrap();
     let run = |socket| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_noref"));
         command.args(["run", "--seconds", "1", "--port", "e0", "e1", "--net"]).arg(&net).arg("--socket").arg(socket);
@@ -142,7 +133,7 @@ fn the_socket_is_its_owner_s_and_one_router_s() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("listens at"), "{refused:?}");
 
     // Killed, it leaves its socket, which says nothing any more and is in nobody's way.
-    kill("KILL", router.id());
+    router.signal("KILL");
     let begin = Instant::now();
     while UnixStream::connect(&socket).is_ok() && begin.elapsed() < PATIENCE {
         thread::sleep(Duration::from_millis(5));

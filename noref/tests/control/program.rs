@@ -2,10 +2,10 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
+use testkit::program;
 
 /// How long a test waits for what is to come.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,19 +36,9 @@ pub fn client(socket: &Path, arguments: &[&str]) -> Child {
 
 /// Waits for its end.
 pub fn ended(mut child: Child) -> Output {
-    let begin = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if begin.elapsed() > PATIENCE {
-            child.kill().unwrap();
-            panic!("it does not end: {:?}", child.wait_with_output());
-        }
-        thread::sleep(Duration::from_millis(5));
+    if program::wait(&mut child, PATIENCE).is_none() {
+        child.kill().unwrap();
+        panic!("it does not end: {:?}", child.wait_with_output());
     }
     child.wait_with_output().unwrap()
-}
-
-/// Sends a process a signal by name.
-pub fn kill(signal: &str, process: u32) {
-    let told = Command::new("sh").args(["-c", &format!("kill -{signal} {process}")]).status().unwrap();
-    assert!(told.success());
 }

@@ -6,9 +6,10 @@ use std::process::{Child, Output};
 use std::time::Instant;
 
 use serde_json::Value;
+use testkit::program::signal;
 use testkit::replay::Scratch;
 
-use super::program::{PATIENCE, client, ended, kill, noref};
+use super::program::{PATIENCE, client, ended, noref};
 use super::{Lab, ping, start};
 
 /// Sends echo requests until the program has ended: the trace may not be on yet when the first one comes.
@@ -74,7 +75,7 @@ fn a_trace_ends_at_ctrl_c_with_what_it_saved() {
     let file = scratch.path().join("trace.pcapng");
     let child = client(&router.socket(), &["trace", "proto", "icmp", "--pcap", file.to_str().unwrap()]);
     until_saved(&lab, &file);
-    kill("INT", child.id());
+    signal(child.id(), "INT");
     let output = ended(child);
     assert!(output.status.success(), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("saved"), "{output:?}");

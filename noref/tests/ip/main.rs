@@ -15,21 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use echo::ping;
-use lab::{Lab, Router};
-
-const NETWORK: &str = "\
-sysctl -w net.ipv4.ip_forward=1
-sysctl -w net.ipv6.conf.all.forwarding=1
-sysctl -w net.ipv6.conf.all.seg6_enabled=1
-sysctl -w net.ipv6.conf.e0.seg6_enabled=1
-ip link set e0 up
-ip link set e1 up
-ip addr add 10.1.0.1/24 dev e0
-ip addr add 10.2.0.1/24 dev e1
-ip -6 addr add fd01::1/64 dev e0 nodad
-ip -6 addr add fd02::1/64 dev e1 nodad
-ip -6 route add fc00::d4 encap seg6local action End.DX4 nh4 10.2.0.2 count dev e1
-";
+use lab::{Lab, Router, between_hosts};
 
 /// What came of `noref ip`: its exit status, what it printed and what it said.
 fn noref_ip(socket: &Path, words: &[&str], input: &str) -> (i32, String, String) {
@@ -45,7 +31,7 @@ fn noref_ip(socket: &Path, words: &[&str], input: &str) -> (i32, String, String)
 
 fn started() -> Option<(Lab, Router)> {
     let lab = Lab::new()?;
-    let router = Router::start(&lab, NETWORK, &["--driver", "af-packet", "--json"])?;
+    let router = Router::start(&lab, &between_hosts(""), &["--driver", "af-packet", "--json"])?;
     Some((lab, router))
 }
 
@@ -188,46 +174,6 @@ fn changes_under_traffic_lose_no_packet() {
     assert!(!drops.contains("no_route") && !drops.contains("sid"), "{drops}");
 }
 
-/// `noref run --mirror` in the lab's router; ended with this value.
-struct Mirror(std::process::Child, testkit::replay::Scratch);
-
-impl Mirror {
-    fn start(lab: &Lab) -> Option<Mirror> {
-        let scratch = testkit::replay::Scratch::new();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_noref"));
-        command
-            .args(["run", "--port", "e0", "--port", "e1", "--mirror", "--seconds", "300", "--socket"])
-            .arg(scratch.path().join("noref.sock"));
-        command.stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut mirror = Mirror(lab.router.inside(|| command.spawn().unwrap()), scratch);
-        let (mut stderr, mut said, mut line) = (BufReader::new(mirror.0.stderr.take().unwrap()), String::new(), String::new());
-        while stderr.read_line(&mut line).unwrap() > 0 {
-            said.push_str(&line);
-            if line.starts_with("noref: running: ") {
-                // Who says more is not to wait for a reader.
-                std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
-                return Some(mirror);
-            }
-            line.clear();
-        }
-        let refused = ["Operation not permitted", "Permission denied", "not supported", "not implemented"];
-        assert!(refused.iter().any(|why| said.contains(why)), "{said}");
-        eprintln!("skipped: {said}");
-        None
-    }
-
-    fn socket(&self) -> std::path::PathBuf {
-        self.1.path().join("noref.sock")
-    }
-}
-
-impl Drop for Mirror {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn a_router_that_follows_the_kernel_shows_what_ip_shows_and_is_changed_by_it() {
     let Some(lab) = Lab::new() else { return };
@@ -237,7 +183,7 @@ fn a_router_that_follows_the_kernel_shows_what_ip_shows_and_is_changed_by_it() {
     lab.router.ip("route add 10.9.0.0/16 nexthop via 10.2.0.2 weight 3 nexthop via 10.1.0.2").unwrap();
     lab.router.ip("rule add from 10.0.0.0/8 lookup 7").unwrap();
     lab.router.ip("neigh add 10.2.0.9 lladdr 02:00:00:00:0f:09 dev e1").unwrap();
-    let Some(router) = Mirror::start(&lab) else { return };
+    let Some(router) = Router::mirror(&lab, &[]) else { return };
     let socket = router.socket();
     let noref = |line: &str| noref_ip(&socket, &line.split(' ').collect::<Vec<_>>(), "");
     let kernel = |line: &str| {

@@ -7,7 +7,6 @@
 //!      e3 ═══ e3
 //! ```
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use port::live::{PacketPort, PacketSettings};
@@ -15,6 +14,9 @@ use port::{Pool, Port, Time};
 use testkit::golden::PORTS;
 use testkit::kernel;
 use testkit::namespace::Namespace;
+/// Held by a test as long as it runs a router: they measure times, and would disturb each other.
+pub use testkit::program::alone;
+use testkit::program::skipped;
 
 /// The MTU of the devices, whatever the network file gives the ports: some frames of the cases are longer than that.
 const MTU: &str = "9000";
@@ -124,13 +126,6 @@ impl Cables {
     }
 }
 
-/// Held by a test as long as it runs a router: they measure times, and would disturb each other.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    // One that failed leaves nothing behind that matters.
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// True when the tests under load are to take the time that they should take, and not only what shows that they can.
 pub fn is_long() -> bool {
     std::env::var_os("NOREF_LONG").is_some_and(|long| !long.is_empty())
@@ -138,8 +133,6 @@ pub fn is_long() -> bool {
 
 /// None, with a word why, where a lab cannot be made; a failure where it must be.
 pub fn skip<T>(why: &str) -> Option<T> {
-    let why = format!("{} (this needs root, iproute2, ethtool, and a kernel with veth, AF_XDP and SRv6)", why.trim_end());
-    assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty()), "{why}");
-    eprintln!("skipped: {why}");
+    skipped(&format!("{} (this needs root, iproute2, ethtool, and a kernel with veth, AF_XDP and SRv6)", why.trim_end()));
     None
 }

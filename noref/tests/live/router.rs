@@ -4,11 +4,11 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 use testkit::namespace::Namespace;
+use testkit::program;
 use testkit::replay::Scratch;
 
 /// How long it may take to end.
@@ -17,8 +17,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const SOCKET: &str = "noref.sock";
 /// What it says once it forwards.
 const RUNNING: &str = "noref: running: ";
-/// What the kernel says where a test cannot be run at all.
-const NOT_HERE: &[&str] = &["Operation not permitted", "Permission denied", "not supported", "not implemented"];
 
 /// A running router; killed with this value.
 pub struct Router {
@@ -73,7 +71,7 @@ impl Router {
             line.clear();
         }
         let said = std::mem::take(&mut router.said);
-        Err(if NOT_HERE.iter().any(|why| said.contains(why)) { Failed::NotHere(said) } else { Failed::Refused(said) })
+        Err(if program::is_refused(&said) { Failed::NotHere(said) } else { Failed::Refused(said) })
     }
 
     /// Asks it at its control socket, as `noref show` does; the rows of all lines of the answer.
@@ -106,8 +104,7 @@ impl Router {
 
     /// Sends it a signal by name: `TERM`, `STOP`.
     pub fn signal(&self, name: &str) {
-        let told = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status();
-        assert!(told.is_ok_and(|status| status.success()), "kill -{name}");
+        program::signal(self.child.id(), name);
     }
 
     /// Memory that it has now, in bytes.
@@ -131,14 +128,7 @@ impl Router {
 
     /// Waits for its end.
     pub fn wait(mut self) -> Output {
-        let begin = Instant::now();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("it can be asked") {
-                break status;
-            }
-            assert!(begin.elapsed() < PATIENCE, "it does not end; it said: {}", self.said);
-            thread::sleep(Duration::from_millis(5));
-        };
+        let status = program::wait(&mut self.child, PATIENCE).unwrap_or_else(|| panic!("it does not end; it said: {}", self.said));
         let (mut stdout, mut stderr) = (Vec::new(), std::mem::take(&mut self.said).into_bytes());
         self.child.stdout.take().map(|mut pipe| pipe.read_to_end(&mut stdout));
         self.child.stderr.take().map(|mut pipe| pipe.read_to_end(&mut stderr));

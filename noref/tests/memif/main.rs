@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use peers::{Router, TestPmd};
 use port::live::memif::Role;
+use testkit::program::alone;
 use testkit::replay::Scratch;
 use traffic::{Outcome, Stream};
 
@@ -49,7 +50,8 @@ fn a_share_of_the_top_rate_passes_without_loss_through_servers_of_dpdk() {
 
 #[test]
 fn a_testpmd_that_is_killed_and_started_again_is_connected_again() {
-    let _alone = peers::alone();
+    // Each takes all processors.
+    let _alone = alone();
     if !TestPmd::is_there() {
         return;
     }
@@ -71,7 +73,8 @@ fn a_testpmd_that_is_killed_and_started_again_is_connected_again() {
 
 /// With noref in this role, testpmd in the other.
 fn a_share_of_the_top_rate_passes(role: Role) {
-    let _alone = peers::alone();
+    // Each takes all processors.
+    let _alone = alone();
     let scratch = Scratch::new();
     if !TestPmd::is_there() {
         return;

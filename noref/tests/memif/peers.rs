@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use port::live::memif::Role;
+use testkit::program;
 
 /// How long a program may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -16,12 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub const LOG2_SLOTS: u32 = 14;
 /// testpmd's interfaces in the order of its ports, of which it connects the first two and the last two: (socket, whose other end is noref's).
 const INTERFACES: [(&str, bool); 4] = [("in", false), ("m0", true), ("m1", true), ("out", false)];
-
-/// One test at a time: each takes all processors.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The socket of an interface.
 pub fn socket(directory: &Path, name: &str) -> PathBuf {
@@ -57,11 +51,7 @@ struct Running(Child);
 impl Running {
     /// Waits for its end.
     fn wait(&mut self, what: &str) {
-        let begin = Instant::now();
-        while self.0.try_wait().unwrap().is_none() {
-            assert!(begin.elapsed() < PATIENCE, "{what} does not end");
-            thread::sleep(Duration::from_millis(5));
-        }
+        assert!(program::wait(&mut self.0, PATIENCE).is_some(), "{what} does not end");
     }
 }
 
@@ -174,8 +164,7 @@ impl Router {
 
     /// Tells it to end. Its report.
     pub fn stop(mut self) -> String {
-        let told = Command::new("kill").args(["-TERM", &self.program.0.id().to_string()]).status().unwrap();
-        assert!(told.success());
+        program::signal(self.program.0.id(), "TERM");
         self.program.wait("noref");
         let mut report = String::new();
         self.program.0.stdout.take().unwrap().read_to_string(&mut report).unwrap();

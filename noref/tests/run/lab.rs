@@ -4,11 +4,12 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use testkit::namespace::Namespace;
+use testkit::program::{self, skipped};
 use testkit::replay::Scratch;
 
 /// The left host: addresses, the way to everything, and what goes by SRv6.
@@ -31,6 +32,26 @@ route add default via 10.2.0.1
 -6 route add default via fd02::1
 -6 route add fc01::d6 encap seg6local action End.DT6 table 255 dev h1
 ";
+
+/// What noref is between the hosts, for which their addresses, gateways and encapsulations are made.
+const BETWEEN: &str = "\
+sysctl -w net.ipv4.ip_forward=1
+sysctl -w net.ipv6.conf.all.forwarding=1
+sysctl -w net.ipv6.conf.all.seg6_enabled=1
+sysctl -w net.ipv6.conf.e0.seg6_enabled=1
+ip link set e0 up
+ip link set e1 up
+ip addr add 10.1.0.1/24 dev e0
+ip addr add 10.2.0.1/24 dev e1
+ip -6 addr add fd01::1/64 dev e0 nodad
+ip -6 addr add fd02::1/64 dev e1 nodad
+ip -6 route add fc00::d4 encap seg6local action End.DX4 nh4 10.2.0.2 count dev e1
+";
+
+/// A network file of a router of both families between the hosts, with a SID that takes the outer header off, and with these lines.
+pub fn between_hosts(lines: &str) -> String {
+    format!("{BETWEEN}{lines}")
+}
 
 /// How long the program may take to start, to end, or to do what it is told.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -91,7 +112,8 @@ impl Lab {
     }
 
     fn unconnected() -> Result<Lab, String> {
-        let _alone = alone();
+        // The first worker of each router is on the same core.
+        let _alone = program::alone();
         Ok(Lab { left: Namespace::new()?, router: Namespace::new()?, right: Namespace::new()?, side: Namespace::new()?, _alone })
     }
 
@@ -143,19 +165,6 @@ fn possible(lab: Result<Lab, String>) -> Option<Lab> {
     lab.map_err(|why| skipped(&format!("{why} (this needs root, iproute2, ethtool, and a kernel with veth and SRv6)"))).ok()
 }
 
-/// One lab at a time: the first worker of each router is on the same core.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    // A test that failed leaves nothing behind that matters.
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Says that a test cannot be run here; where it must be run, it fails.
-pub fn skipped(why: &str) {
-    assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty()), "{why}");
-    eprintln!("skipped: {why}");
-}
-
 /// `noref run` in the lab's router; killed with this value.
 pub struct Router {
     child: Child,
@@ -177,8 +186,7 @@ impl Router {
     /// Starts it beside the kernel.
     pub fn mirror(lab: &Lab, arguments: &[&str]) -> Option<Router> {
         let scratch = Scratch::new();
-        let mut command = noref();
-        command.args(["--port", "e0", "e1", "--mirror", "--socket"]).arg(scratch.path().join("noref.sock")).args(arguments);
+        let command = beside_kernel(arguments, &scratch);
         Router::wait_for(lab, command, scratch)
     }
 
@@ -196,8 +204,7 @@ impl Router {
         if router.says(&["noref: running: "]) {
             return Some(router);
         }
-        let refused = ["Operation not permitted", "Permission denied", "not supported", "not implemented"];
-        assert!(refused.iter().any(|why| router.said.contains(why)), "{}", router.said);
+        assert!(program::is_refused(&router.said), "{}", router.said);
         skipped(&router.said);
         None
     }
@@ -245,11 +252,6 @@ impl Router {
         self.scratch.path().join("noref.sock")
     }
 
-    /// The number of its process.
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Runs it to its end.
     pub fn command(lab: &Lab, network: &str, arguments: &[&str]) -> Output {
         let scratch = Scratch::new();
@@ -259,15 +261,12 @@ impl Router {
     /// Runs it beside the kernel, to its end.
     pub fn run_mirror(lab: &Lab, arguments: &[&str]) -> Output {
         let scratch = Scratch::new();
-        let mut command = noref();
-        command.args(["--port", "e0", "e1", "--mirror", "--socket"]).arg(scratch.path().join("noref.sock")).args(arguments);
-        spawn(lab, command).wait_with_output().unwrap()
+        spawn(lab, beside_kernel(arguments, &scratch)).wait_with_output().unwrap()
     }
 
     /// Sends it a signal, by name.
     pub fn signal(&self, name: &str) {
-        let told = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status().unwrap();
-        assert!(told.success());
+        program::signal(self.child.id(), name);
     }
 
     /// Tells it to end, and waits for that.
@@ -278,14 +277,7 @@ impl Router {
 
     /// Waits for its end.
     pub fn wait(mut self) -> Output {
-        let begin = Instant::now();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(begin.elapsed() < PATIENCE, "it does not end; it said: {}", self.said);
-            thread::sleep(Duration::from_millis(5));
-        };
+        let status = program::wait(&mut self.child, PATIENCE).unwrap_or_else(|| panic!("it does not end; it said: {}", self.said));
         let (mut stdout, mut stderr) = (Vec::new(), std::mem::take(&mut self.said).into_bytes());
         self.child.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
         self.stderr.read_to_end(&mut stderr).unwrap();
@@ -312,6 +304,12 @@ fn standalone(network: &str, arguments: &[&str], scratch: &Scratch) -> Command {
     fs::write(&net, network).unwrap();
     let mut command = noref();
     command.args(["--port", "e0", "--port", "e1", "--net"]).arg(net).arg("--socket").arg(scratch.path().join("noref.sock")).args(arguments);
+    command
+}
+
+fn beside_kernel(arguments: &[&str], scratch: &Scratch) -> Command {
+    let mut command = noref();
+    command.args(["--port", "e0", "e1", "--mirror", "--socket"]).arg(scratch.path().join("noref.sock")).args(arguments);
     command
 }
 

@@ -13,24 +13,12 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use echo::ping;
-use lab::{Lab, Router};
+use lab::{Lab, Router, between_hosts};
 
-/// What noref is between the hosts: a router of both families, with a SID that takes the outer header off and one to pass through.
-const NETWORK: &str = "\
-sysctl -w net.ipv4.ip_forward=1
-sysctl -w net.ipv6.conf.all.forwarding=1
-sysctl -w net.ipv6.conf.all.seg6_enabled=1
-sysctl -w net.ipv6.conf.e0.seg6_enabled=1
-ip link set e0 up
-ip link set e1 up
-ip addr add 10.1.0.1/24 dev e0
-ip addr add 10.2.0.1/24 dev e1
-ip -6 addr add fd01::1/64 dev e0 nodad
-ip -6 addr add fd02::1/64 dev e1 nodad
-ip -6 route add fc00::d4 encap seg6local action End.DX4 nh4 10.2.0.2 count dev e1
-ip -6 route add fc00::e encap seg6local action End count dev e1
-ip -6 route add fc01::/32 via fd02::2 dev e1
-";
+/// What noref is between the hosts, with a SID to pass through.
+fn network() -> String {
+    between_hosts("ip -6 route add fc00::e encap seg6local action End count dev e1\nip -6 route add fc01::/32 via fd02::2 dev e1\n")
+}
 
 /// Beyond what fits into buffers on the way, not a multiple of anything.
 pub const TRANSFER: usize = 10_000_019;
@@ -58,7 +46,7 @@ fn two_workers_share_a_packet_ports_frames() {
 fn hosts_reach_each_other(driver: &str, workers: usize) {
     let Some(lab) = Lab::new() else { return };
     let arguments = ["--driver", driver, "--json", "--workers", &workers.to_string()];
-    let Some(router) = Router::start(&lab, NETWORK, &arguments) else { return };
+    let Some(router) = Router::start(&lab, &network(), &arguments) else { return };
 
     for (what, to) in [
         ("the router", "10.1.0.1"),
@@ -119,7 +107,7 @@ pub fn transfer(lab: &Lab, to: IpAddr) -> Duration {
 #[test]
 fn the_time_ends_it_with_a_report() {
     let Some(lab) = Lab::new() else { return };
-    let Some(router) = Router::start(&lab, NETWORK, &["--seconds", "1"]) else { return };
+    let Some(router) = Router::start(&lab, &network(), &["--seconds", "1"]) else { return };
     let output = router.wait();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("port  received"), "{output:?}");
@@ -128,7 +116,7 @@ fn the_time_ends_it_with_a_report() {
 #[test]
 fn a_worker_that_never_sleeps_forwards_and_ends() {
     let Some(lab) = Lab::new() else { return };
-    let Some(router) = Router::start(&lab, NETWORK, &["--busy-poll"]) else { return };
+    let Some(router) = Router::start(&lab, &network(), &["--busy-poll"]) else { return };
     assert!(lab.left.inside(|| ping("10.2.0.2".parse().unwrap(), 1)));
     assert_eq!(router.stop().status.code(), Some(0));
 }
@@ -136,8 +124,8 @@ fn a_worker_that_never_sleeps_forwards_and_ends() {
 #[test]
 fn an_interface_that_a_driver_does_not_go_with_is_refused() {
     let Some(lab) = Lab::new() else { return };
-    let Some(_first) = Router::start(&lab, NETWORK, &["--driver", "af-xdp"]) else { return };
-    let output = Router::command(&lab, NETWORK, &["--driver", "af-xdp", "--seconds", "1"]);
+    let Some(_first) = Router::start(&lab, &network(), &["--driver", "af-xdp"]) else { return };
+    let output = Router::command(&lab, &network(), &["--driver", "af-xdp", "--seconds", "1"]);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.contains("e0") && message.contains("another XDP program is there already"), "{message}");
