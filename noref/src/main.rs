@@ -14,6 +14,7 @@ mod run;
 mod show;
 mod stderr;
 mod stdout;
+mod threads;
 mod trace;
 
 use std::process::ExitCode;

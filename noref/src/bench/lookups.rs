@@ -15,6 +15,7 @@ use super::measure::{ROUNDS, pin};
 use super::report::{LookupRow, Spread};
 use crate::failure::Failure;
 use crate::show::columns::{Align, Columns};
+use crate::threads::join;
 
 impl Bench {
     /// Measures both families and prints the rows.
@@ -37,13 +38,12 @@ impl Bench {
             ("memory, MB", Align::Right),
         ]);
         let rows = thread::scope(|scope| {
-            let measured = scope.spawn(|| {
+            join(scope.spawn(|| {
                 pin(0);
                 let mut rows = family("ipv4", &v4, lookups, usable4.len(), |n, random| address4(usable4[n], random).into());
                 rows.extend(family("ipv6", &v6, lookups, usable6.len(), |n, random| address6(usable6[n], random).into()));
                 rows
-            });
-            measured.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            }))
         });
         let cells: Vec<_> = rows.iter().map(cells).collect();
         self.stdout.print(|output| columns.print(&cells, output))?;

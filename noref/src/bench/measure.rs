@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use plane::{BURST, Counters};
 use port::live::{clocks, pin_to_core};
-use route::{DropReason, RouteRefs};
+use route::RouteRefs;
 
 use super::full_table::{Lane, Router, Way};
 use super::report::{Drop, Figure, Spread};
 use crate::args::Refs;
 use crate::stderr::say;
+use crate::threads::join;
 
 /// Times that everything is measured: the best and the median are told.
 pub const ROUNDS: usize = 7;
@@ -58,7 +59,7 @@ pub fn measure(router: &Router, way: &Way, plan: &Plan<'_>) -> Vec<Figure> {
     let shares: Vec<Vec<Share>> = thread::scope(|scope| {
         let barrier = &barrier;
         let spawned: Vec<_> = (0..plan.workers).map(|number| scope.spawn(move || work(router, way, plan, number, barrier))).collect();
-        spawned.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        spawned.into_iter().map(join).collect()
     });
     (0..plan.refs.len()).map(|at| figure(&shares.iter().map(|shares| &shares[at]).collect::<Vec<_>>(), plan)).collect()
 }
@@ -123,9 +124,6 @@ fn figure(shares: &[&Share], plan: &Plan<'_>) -> Figure {
         Some(sum as f64 / (workers * packets))
     });
     let counters = || shares.iter().map(|share| &share.counters);
-    let drops = DropReason::ALL.iter().map(|&reason| (reason, counters().map(|counters| counters.drops(reason)).sum::<u64>()));
-    let drops: Vec<_> =
-        drops.filter(|(_, packets)| *packets != 0).map(|(reason, packets)| Drop { reason: reason.word(), packets }).collect();
     let forwarded = counters().map(|counters| counters.forwarded).sum();
     let left = shares.iter().map(|share| share.good).sum();
     Figure {
@@ -135,7 +133,7 @@ fn figure(shares: &[&Share], plan: &Plan<'_>) -> Figure {
         offered: shares.iter().map(|share| share.offered).sum(),
         // What the router says it forwarded, and what was seen to leave.
         forwarded: u64::min(forwarded, left),
-        drops,
+        drops: Drop::all(|reason| counters().map(|counters| counters.drops(reason)).sum()),
     }
 }
 

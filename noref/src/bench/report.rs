@@ -1,5 +1,6 @@
 //! What was measured, as the JSON document has it (its layout: docs/bench.md).
 
+use route::DropReason;
 use serde::Serialize;
 
 use super::machine::Machine;
@@ -96,6 +97,14 @@ pub struct Figure {
 pub struct Drop {
     pub reason: &'static str,
     pub packets: u64,
+}
+
+impl Drop {
+    /// The reasons for which packets were dropped, by how many there are of each.
+    pub fn all(packets: impl Fn(DropReason) -> u64) -> Vec<Drop> {
+        let drops = DropReason::ALL.iter().map(|&reason| Drop { reason: reason.word(), packets: packets(reason) });
+        drops.filter(|drop| drop.packets != 0).collect()
+    }
 }
 
 /// Of several rounds.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use control::Configuration;
 use plane::{Counters, Worker};
-use route::{DropReason, Encap, HopSpec, IfIndex, Kind, Prefix, Put, RouteRefs, RouteSpec};
+use route::{Encap, HopSpec, IfIndex, Kind, Prefix, Put, RouteRefs, RouteSpec};
 
 use super::Bench;
 use super::full_table::{GATEWAYS, Lane, Prefixes, Random, Router, Way, frames, gateway4};
@@ -21,6 +21,7 @@ use super::report::{Drop, Latency, Update, UpdateRow};
 use super::table::loss;
 use crate::failure::Failure;
 use crate::show::columns::{Align, Columns};
+use crate::threads::join;
 
 /// Frames of a burst, as a running worker takes them from a queue.
 const TURN: usize = 64;
@@ -86,13 +87,12 @@ impl Bench {
                 let _stop = Stop(&shown.stop);
                 write(router, dev, changes, &shown)
             });
-            let measured = writes.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            (measured, forwards.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            let measured = join(writes);
+            (measured, join(forwards))
         });
         let (rates, latency) = measured.map_err(|error| Failure::incomplete(format!("changing routes: {error}")))?;
         let Traffic { offered, good, counters } = traffic;
-        let drops = DropReason::ALL.iter().map(|&reason| Drop { reason: reason.word(), packets: counters.drops(reason) });
-        let drops = drops.filter(|drop| drop.packets != 0).collect();
+        let drops = Drop::all(|reason| counters.drops(reason));
         let update = Update { rates, latency, offered, forwarded: u64::min(good, counters.forwarded), drops };
         self.print_update(&update)?;
         Ok(update)

@@ -7,6 +7,8 @@ use std::thread;
 
 use nix::sched::{CloneFlags, setns, unshare};
 
+use crate::threads::join;
+
 /// What all names begin with; behind it stand the process that made them and what they are.
 pub const PREFIX: &str = "noref-demo-";
 
@@ -66,10 +68,7 @@ impl Namespace {
             setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(|error| format!("network namespace {}: {error}", self.name))?;
             f()
         };
-        match thread::scope(|scope| scope.spawn(enter).join()) {
-            Ok(outcome) => outcome,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        thread::scope(|scope| join(scope.spawn(enter)))
     }
 
     /// Does lines as an operator types them: `ip …`, `sysctl -w NAME=VALUE`.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use port::live::wait_readable;
 
 use super::namespace::Namespace;
+use crate::threads::join;
 
 /// The port that the far host listens at.
 const PORT: u16 = 7007;
@@ -34,7 +35,7 @@ pub fn across(west: &Namespace, east: &Namespace, to: IpAddr, bytes: usize, tena
             Ok(()) => west.inside(|| ask(address, bytes, tenant).map_err(|error| error.to_string())),
             Err(_) => Ok(Duration::ZERO),
         };
-        let served = server.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let served = join(server);
         client.and_then(|took| served.map(|()| took))
     })
 }
