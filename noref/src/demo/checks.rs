@@ -1,12 +1,11 @@
 //! What is tried in the lab, and what is expected of it.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use super::echo::{self, Request};
 use super::lab::Lab;
 use super::transfer;
-use super::{v4, v6};
 
 /// What became of a check: something to add to it, or what was expected and what was found.
 pub type Verdict = Result<String, String>;
@@ -71,6 +70,15 @@ pub const AFTERWARDS: &[Check] = &[
     Check { tenant: Tenant::Red, to: EAST, what: What::Answers("H.Encaps, End, End.DX4") },
     Check { tenant: Tenant::Blue, to: EAST6, what: What::Answers("H.Encaps.Red, End.DT6") },
 ];
+
+/// Addresses as they stand in the tables of the lab.
+const fn v4(a: u8, b: u8, c: u8, d: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+}
+
+const fn v6(first: u16, last: u16) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, last))
+}
 
 impl Check {
     /// The site that does it.

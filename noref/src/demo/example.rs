@@ -1,8 +1,10 @@
 //! What is shown where no namespaces can be made: the example of `examples/l3vpn`, replayed. It is part of the program, which need not stand in its repository.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::directory::Directory;
+use super::namespace::PREFIX;
 use crate::args::{PortCapture, Refs, ReplayArgs};
 use crate::failure::Failure;
 use crate::replay;
@@ -23,8 +25,11 @@ const CAPTURES: [(&str, &[u8]); 3] = [
 /// # Errors
 /// When files cannot be written, or those of the replay.
 pub fn run(why: &str, keep: bool) -> Result<(), Failure> {
-    let directory = Directory::new(keep)?;
-    let shown = directory.path.display();
+    let path = std::env::temp_dir().join(format!("{PREFIX}{}", std::process::id()));
+    let directory = Directory::new(path.clone(), 0o777).map_err(|error| failed(&path, &error))?;
+    if keep {
+        directory.leave();
+    }
     let mut stdout = Stdout::new();
     stdout.line(format_args!(
         "noref demo makes a lab of network namespaces, which takes root, and here it may not: {why}.\n\
@@ -34,53 +39,30 @@ pub fn run(why: &str, keep: bool) -> Result<(), Failure> {
     stdout.line(format_args!("$ noref replay --net network.ip --rx {captures} --tx out"))?;
     stdout.flush()?;
     drop(stdout);
-    replay::run(&directory.arguments()?)?;
+    replay::run(&arguments(&path)?)?;
     let mut stdout = Stdout::new();
     match keep {
-        true => stdout.line(format_args!("\nnetwork.ip, the captures and out are in {shown}"))?,
+        true => stdout.line(format_args!("\nnetwork.ip, the captures and out are in {}", path.display()))?,
         false => stdout.line("\nIts files are gone again: noref demo --keep leaves them. As root noref demo makes the lab.")?,
     }
     stdout.flush()
 }
 
-/// A directory of our own, gone with this value unless it is to be kept.
-struct Directory {
-    path: PathBuf,
-    kept: bool,
-}
-
-impl Directory {
-    fn new(kept: bool) -> Result<Directory, Failure> {
-        let path = std::env::temp_dir().join(format!("noref-demo-{}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| failed(&path, &error))?;
-        Ok(Directory { path, kept })
-    }
-
-    /// Writes the files, and says how they are replayed.
-    fn arguments(&self) -> Result<ReplayArgs, Failure> {
-        let write = |name: String, bytes: &[u8]| {
-            let file = self.path.join(name);
-            fs::write(&file, bytes).map(|()| file.clone()).map_err(|error| failed(&file, &error))
-        };
-        let net = write("network.ip".into(), NETWORK)?;
-        let rx = CAPTURES
-            .iter()
-            .map(|(port, bytes)| {
-                let capture = write(format!("in-{port}.pcap"), bytes)?;
-                Ok(PortCapture { port: port.parse().map_err(Failure::unusable)?, capture })
-            })
-            .collect::<Result<_, _>>()?;
-        Ok(ReplayArgs { net, rx, port: Vec::new(), tx: self.path.join("out"), trace: false, refs: Refs::Noref, json: false })
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        if !self.kept {
-            // What cannot be removed the system's own tidying of temporary files finds.
-            let _ = fs::remove_dir_all(&self.path);
-        }
-    }
+/// Writes the files into a directory, and says how they are replayed.
+fn arguments(directory: &Path) -> Result<ReplayArgs, Failure> {
+    let write = |name: String, bytes: &[u8]| {
+        let file = directory.join(name);
+        fs::write(&file, bytes).map(|()| file.clone()).map_err(|error| failed(&file, &error))
+    };
+    let net = write("network.ip".into(), NETWORK)?;
+    let rx = CAPTURES
+        .iter()
+        .map(|(port, bytes)| {
+            let capture = write(format!("in-{port}.pcap"), bytes)?;
+            Ok(PortCapture { port: port.parse().map_err(Failure::unusable)?, capture })
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(ReplayArgs { net, rx, port: Vec::new(), tx: directory.join("out"), trace: false, refs: Refs::Noref, json: false })
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Failure {

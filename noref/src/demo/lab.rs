@@ -1,13 +1,13 @@
 //! The lab: three routers and four sites, each a network namespace, and the links between them.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use port::live::Device;
 
+use super::directory::Directory;
 use super::namespace::{Namespace, PREFIX};
+use crate::threads::join;
 
 /// A router.
 pub struct RouterPlan {
@@ -71,7 +71,10 @@ impl Lab {
     /// What could not be done and why. Then nothing is left of it.
     pub fn new() -> Result<Lab, String> {
         let prefix = format!("{PREFIX}{}", std::process::id());
-        let directory = Directory::new(PathBuf::from(format!("/run/{prefix}")))?;
+        let path = PathBuf::from(format!("/run/{prefix}"));
+        // For this user alone.
+        let directory = Directory::new(path.clone(), 0o700)
+            .map_err(|error| format!("{}: {error}; `noref demo --down` takes away what an earlier demo left", path.display()))?;
         let make = |place: &str| Namespace::new(format!("{prefix}-{place}"));
         let routers = ROUTERS.iter().map(|router| make(router.place)).collect::<Result<Vec<_>, _>>()?;
         let sites = SITES.iter().map(|site| make(site.place)).collect::<Result<Vec<_>, _>>()?;
@@ -81,7 +84,7 @@ impl Lab {
         let lines = ROUTERS.iter().map(|router| router.lines).chain(SITES.iter().map(|site| site.lines));
         thread::scope(|scope| {
             let configured: Vec<_> = lab.all().zip(lines).map(|(namespace, lines)| scope.spawn(|| namespace.configure(lines))).collect();
-            configured.into_iter().try_for_each(|outcome| outcome.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            configured.into_iter().try_for_each(join)
         })?;
         Ok(lab)
     }
@@ -136,36 +139,12 @@ impl Lab {
 
     /// Where sockets and logs are.
     pub fn directory(&self) -> &Path {
-        &self.directory.path
+        self.directory.path()
     }
 
     /// Leaves it there.
-    pub fn leave(mut self) {
-        self.directory.left = true;
-        self.routers.drain(..).chain(self.sites.drain(..)).for_each(Namespace::leave);
-    }
-}
-
-/// A directory for this user alone, gone with this value unless it was left.
-struct Directory {
-    path: PathBuf,
-    left: bool,
-}
-
-impl Directory {
-    fn new(path: PathBuf) -> Result<Directory, String> {
-        match DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => Ok(Directory { path, left: false }),
-            Err(error) => Err(format!("{}: {error}; `noref demo --down` takes away what an earlier demo left", path.display())),
-        }
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        if !self.left {
-            // Somebody else may have taken it away already.
-            let _ = fs::remove_dir_all(&self.path);
-        }
+    pub fn leave(self) {
+        self.directory.leave();
+        self.routers.into_iter().chain(self.sites).for_each(Namespace::leave);
     }
 }

@@ -7,6 +7,7 @@
 
 mod checks;
 mod count;
+mod directory;
 mod down;
 mod echo;
 mod example;
@@ -16,7 +17,6 @@ mod router;
 mod transfer;
 
 use std::io::Write as _;
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -261,13 +261,4 @@ impl Demo {
         stdout.flush()?;
         Err(Failure::incomplete(format!("{failed} of {} checks failed; the lab is taken down", passed + failed)))
     }
-}
-
-/// Addresses as they stand in the tables of the lab.
-const fn v4(a: u8, b: u8, c: u8, d: u8) -> IpAddr {
-    IpAddr::V4(std::net::Ipv4Addr::new(a, b, c, d))
-}
-
-const fn v6(first: u16, last: u16) -> IpAddr {
-    IpAddr::V6(std::net::Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, last))
 }
