@@ -95,8 +95,7 @@ impl Save {
 
 #[cfg(test)]
 mod tests {
-    use port::Pool;
-    use port::capture::Reader;
+    use testkit::capture;
     use testkit::replay::Scratch;
 
     use super::*;
@@ -122,9 +121,7 @@ mod tests {
 
         let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
         assert!(text.contains("frame 0 at 1700000000.000000009 s\n  wait     what wait says"));
-        let (mut reader, mut pool) = (Reader::open(&path).unwrap(), Pool::default());
-        let packets: Vec<_> =
-            std::iter::from_fn(|| reader.next(&mut pool).unwrap()).map(|packet| (packet.time.nanos(), packet.buf.to_vec())).collect();
+        let packets: Vec<_> = capture::read(&path).into_iter().map(|record| (record.time.nanos(), record.bytes)).collect();
         assert_eq!(packets, [(9, vec![1, 2]), (9, vec![3]), (9, vec![1, 2])]);
     }
 }
