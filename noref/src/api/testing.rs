@@ -66,8 +66,10 @@ impl Peer {
         line
     }
 
+    /// The answer to a request; empty when the connection is closed.
     pub fn ask(&mut self, request: &str) -> String {
-        self.send(format!("{request}\n").as_bytes());
+        // One who is refused may be sent away before he asks; what he was told is still there.
+        let _ = self.0.get_mut().write_all(format!("{request}\n").as_bytes());
         self.line()
     }
 }
