@@ -1,12 +1,12 @@
 //! How a worker is asked for something without being stopped: it looks at one flag a round, and takes what is asked for between two bursts.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::bell::{Bell, Ear, bell};
 use super::queue::Queue;
 use super::slow::Ways;
 use super::snapshot::Snapshot;
@@ -44,13 +44,13 @@ impl Shared {
 /// The end that asks.
 pub struct Mailbox {
     shared: Arc<Shared>,
-    bell: UnixStream,
+    bell: Bell,
 }
 
 /// The worker's end.
 pub struct Inbox {
     shared: Arc<Shared>,
-    bell: UnixStream,
+    ear: Ear,
 }
 
 /// Both ends.
@@ -58,20 +58,18 @@ pub struct Inbox {
 /// # Errors
 /// When there are no descriptors left.
 pub fn mailbox() -> io::Result<(Mailbox, Inbox)> {
-    let (here, there) = UnixStream::pair()?;
-    here.set_nonblocking(true)?;
-    there.set_nonblocking(true)?;
+    let (bell, ear) = bell()?;
     let shared = Arc::<Shared>::default();
-    Ok((Mailbox { shared: Arc::clone(&shared), bell: here }, Inbox { shared, bell: there }))
+    Ok((Mailbox { shared: Arc::clone(&shared), bell }, Inbox { shared, ear }))
 }
 
 impl Mailbox {
     /// Asks, and wakes the worker if it sleeps. What is asked of a worker that has ended is never answered.
     pub fn send(&self, request: Request) {
         self.shared.requests().push(request);
-        // When there is no room, it has been rung often enough. Rung before the flag is set: a worker that saw the flag first would take the request and
-        // leave the ring behind, with which it could not sleep until the next request.
-        let _ = (&self.bell).write(&[0]);
+        // Rung before the flag is set: a worker that saw the flag first would take the request and leave the ring behind, with which it could not sleep until
+        // the next request.
+        self.bell.ring();
         self.shared.any.store(true, Ordering::Release);
     }
 }
@@ -87,14 +85,13 @@ impl Inbox {
     pub fn take(&mut self) -> Vec<Request> {
         // The flag first: what is asked for from here on sets it again.
         self.shared.any.swap(false, Ordering::Acquire);
-        let mut rings = [0; 64];
-        while matches!(self.bell.read(&mut rings), Ok(1..)) {}
+        self.ear.hear();
         std::mem::take(&mut *self.shared.requests())
     }
 
     /// Can be read when something is asked for.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.ear.as_fd()
     }
 }
 

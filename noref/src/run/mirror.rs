@@ -6,10 +6,9 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,11 +22,12 @@ use port::live::xdp::Filter;
 use route::{IfIndex, NeighbourState, SidId};
 use wire::Mac;
 
+use super::bell::{Bell, Ear, bell};
+use super::complaint::Complaint;
 use super::router::MirrorStanding;
 use super::snapshot::Snapshot;
 use crate::api;
 use crate::failure::Failure;
-use crate::stderr::say;
 
 /// How long the kernel's tables may take to be read at the start.
 const FIRST_READ: Duration = Duration::from_secs(120);
@@ -56,7 +56,7 @@ pub struct Mirroring {
     filters: Mutex<Filters>,
     reused: Mutex<Reused>,
     ended: AtomicBool,
-    bell: UnixStream,
+    bell: Bell,
 }
 
 /// SIDs under numbers that others had before.
@@ -82,13 +82,12 @@ struct PortFilter {
     filter: Arc<Filter>,
     mac: Mac,
     own: HashSet<IpAddr>,
-    /// The last error that was told.
-    complaint: Option<String>,
+    complaint: Complaint,
 }
 
 /// What the mirror's thread is started with.
 pub struct Ends {
-    bell: UnixStream,
+    ear: Ear,
     events: OwnedFd,
 }
 
@@ -132,9 +131,7 @@ impl Mirroring {
         }
         follower.read_all(FIRST_READ).map_err(unreadable)?;
         let events = follower.as_fd().try_clone_to_owned().map_err(Failure::unusable)?;
-        let (here, there) = UnixStream::pair().map_err(Failure::unusable)?;
-        here.set_nonblocking(true).map_err(Failure::unusable)?;
-        there.set_nonblocking(true).map_err(Failure::unusable)?;
+        let (bell, ear) = bell().map_err(Failure::unusable)?;
         let asker = Asker::new().map_err(Failure::unusable)?;
         let mirroring = Mirroring {
             follower: Mutex::new(follower),
@@ -143,9 +140,9 @@ impl Mirroring {
             filters: Mutex::default(),
             reused: Mutex::default(),
             ended: AtomicBool::new(false),
-            bell: here,
+            bell,
         };
-        Ok((Arc::new(mirroring), Ends { bell: there, events }))
+        Ok((Arc::new(mirroring), Ends { ear, events }))
     }
 
     /// Starts the thread that follows.
@@ -160,7 +157,7 @@ impl Mirroring {
     /// Has the thread end.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
-        self.ring();
+        self.bell.ring();
     }
 
     /// Reads the mirror. The kernel is not followed meanwhile; workers do not wait.
@@ -200,7 +197,7 @@ impl Mirroring {
         lock(&self.ports).push((place, device.map(|(index, _)| IfIndex(index))));
         let filter = device.and_then(|(index, filter)| {
             let filter = Arc::clone(filter?);
-            Some(PortFilter { index: IfIndex(index), filter, mac: Mac::default(), own: HashSet::new(), complaint: None })
+            Some(PortFilter { index: IfIndex(index), filter, mac: Mac::default(), own: HashSet::new(), complaint: Complaint::default() })
         });
         let mut filters = self.filters();
         if filters.ports.len() <= place {
@@ -209,7 +206,7 @@ impl Mirroring {
         filters.ports[place] = filter;
         filters.told = None;
         drop(filters);
-        self.ring();
+        self.bell.ring();
     }
 
     /// Tells the filters what they are to leave to the kernel, as it is now. Before there is a thread that does.
@@ -227,14 +224,13 @@ impl Mirroring {
     }
 
     /// The thread.
-    fn follow(&self, Ends { mut bell, events }: Ends) {
-        let mut complaint: Option<String> = None;
+    fn follow(&self, Ends { mut ear, events }: Ends) {
+        let mut complaint = Complaint::default();
         while !self.ended.load(Ordering::Relaxed) {
             let patience = self.follower().patience();
             // What is wrong with the socket of events the next step says: it reads it.
-            let _ = wait_any(&[events.as_fd(), bell.as_fd()], patience.min(LONGEST_WAIT));
-            let mut rings = [0; 64];
-            while matches!(bell.read(&mut rings), Ok(1..)) {}
+            let _ = wait_any(&[events.as_fd(), ear.as_fd()], patience.min(LONGEST_WAIT));
+            ear.hear();
             let mut follower = self.follower();
             for (place, index) in lock(&self.ports).drain(..) {
                 follower.set_port(place, index);
@@ -245,24 +241,14 @@ impl Mirroring {
             lock(&self.reused).came(follower.take_numbered_again());
             drop(follower);
             match stepped {
-                Ok(()) => complaint = None,
+                Ok(()) => complaint.forget(),
                 Err(error) => {
-                    let error = error.to_string();
-                    if complaint.as_ref() != Some(&error) {
-                        say(format_args!("the kernel could not be followed, it is tried on: {error}"));
-                    }
-                    complaint = Some(error);
+                    complaint.tell(format_args!("the kernel could not be followed, it is tried on: {error}"));
                     // Nobody who asks the mirror waits for this.
                     thread::sleep(AFTER_ERROR);
                 }
             }
         }
-    }
-
-    /// Wakes the thread.
-    fn ring(&self) {
-        // When there is no room, it has been rung often enough.
-        let _ = (&self.bell).write(&[0]);
     }
 
     fn follower(&self) -> MutexGuard<'_, Follower> {
@@ -303,11 +289,7 @@ impl Filters {
             let Some(link) = mirror.editor().links().get(port.index) else { continue };
             let own = mirror.here().addresses(link.vrf_table);
             if let Err(error) = port.tell(link.mac, own) {
-                let error = format!("{}: the filter does not know all addresses of the host: {error}", link.name);
-                if port.complaint.as_ref() != Some(&error) {
-                    say(&error);
-                }
-                port.complaint = Some(error);
+                port.complaint.tell(format_args!("{}: the filter does not know all addresses of the host: {error}", link.name));
             }
         }
     }

@@ -7,7 +7,9 @@
 //! ```
 //! The main thread looks after the ports and waits for the end.
 
+mod bell;
 mod clock;
+mod complaint;
 mod devices;
 mod found;
 mod mailbox;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nix::net::if_::if_indextoname;
 use route::{LinkChange, LinkKind};
 
+use super::complaint::Complaint;
 use super::devices::{self, Opened};
 use super::found::Found;
 use super::mirror::Mirroring;
@@ -29,8 +30,8 @@ struct Port {
     wanted: bool,
     /// The interface's name at the moment, which may have changed since it was opened.
     name: String,
-    /// The last reason why it could not be opened, so that it is told once.
-    complaint: Option<String>,
+    /// Why it could not be opened.
+    complaint: Complaint,
 }
 
 impl Ports {
@@ -45,7 +46,7 @@ impl Ports {
             name: opened.name.clone(),
             opened: Some(opened),
             wanted: true,
-            complaint: None,
+            complaint: Complaint::default(),
         };
         let ports = settings.ports.iter().zip(opened).map(port).collect();
         Ok(Ports { settings: settings.clone(), ports, round: Round::new(workers) })
@@ -118,7 +119,7 @@ impl Ports {
             port.wanted = wanted.is_some();
             let changed = wanted.is_some_and(|wanted| *wanted != port.settings);
             port.settings = wanted.unwrap_or(&port.settings).clone();
-            port.complaint = None;
+            port.complaint.forget();
             if port.opened.is_some() && !port.wanted {
                 self.close(place, "it is in the settings no longer", router, mirroring);
                 router.forget_port(place);
@@ -137,7 +138,7 @@ impl Ports {
                     say(format_args!("reload: {name}: {error}"));
                     continue;
                 }
-                self.ports.push(Port { settings: new, opened: None, wanted: true, name, complaint: None });
+                self.ports.push(Port { settings: new, opened: None, wanted: true, name, complaint: Complaint::default() });
             }
         }
         self.look(router, mirroring);
@@ -172,17 +173,11 @@ impl Ports {
                     None => as_it_is_now(router, place, &device),
                 }
                 port.opened = Some(opened);
-                port.complaint = None;
+                port.complaint.forget();
                 router.workers().add_queues(shares);
                 router.set_port(state);
             }
-            Err(failure) => {
-                let failure = failure.to_string();
-                if port.complaint.as_ref() != Some(&failure) {
-                    say(format_args!("{failure}; it is tried on"));
-                }
-                port.complaint = Some(failure);
-            }
+            Err(failure) => port.complaint.tell(format_args!("{failure}; it is tried on")),
         }
     }
 }

@@ -16,6 +16,7 @@ use plane::{Up, Worker};
 use port::live::{TapKind, TapPort, TunSender};
 use route::IfIndex;
 
+use super::complaint::Complaint;
 use super::mirror::{Mirroring, Wanted};
 use super::snapshot::KernelCount;
 use crate::failure::Failure;
@@ -30,8 +31,7 @@ const VRFS: usize = 256;
 pub struct Slow {
     default: TapPort,
     vrfs: Vec<(IfIndex, TapPort)>,
-    /// The last error that was told.
-    complaint: Option<String>,
+    complaint: Complaint,
     /// It was told that there are more VRFs than devices.
     told_of_more: bool,
 }
@@ -52,7 +52,7 @@ impl Slow {
                 "warning: net.ipv4.conf.all.rp_filter=1 holds for {DEVICE} too, where packets come in that noref leaves to the kernel: it will drop those of IPv4; set it for single interfaces instead"
             ));
         }
-        Ok(Slow { default, vrfs: Vec::new(), complaint: None, told_of_more: false })
+        Ok(Slow { default, vrfs: Vec::new(), complaint: Complaint::default(), told_of_more: false })
     }
 
     /// A worker's ways up.
@@ -87,13 +87,7 @@ impl Slow {
                     self.vrfs.push((vrf, device));
                     changed = true;
                 }
-                Err(error) => {
-                    let error = error.to_string();
-                    if self.complaint.as_ref() != Some(&error) {
-                        say(format_args!("packets of a VRF cannot be left to the kernel: {error}"));
-                    }
-                    self.complaint = Some(error);
-                }
+                Err(error) => self.complaint.tell(format_args!("packets of a VRF cannot be left to the kernel: {error}")),
             }
         }
         changed
