@@ -5,8 +5,9 @@ mod count;
 use std::fmt::{self, Write};
 
 use port::capture::CaptureError;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+pub use self::count::{drops, sid};
 use crate::args::Refs;
 
 /// The layout's number in JSON: it changes when a field goes or changes its meaning, not when one is added.
@@ -60,7 +61,7 @@ pub struct StepTrace {
 }
 
 /// Packets and bytes.
-#[derive(Serialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Traffic {
     pub packets: u64,
     /// Bytes with the Ethernet header.

@@ -6,8 +6,9 @@ use control::mirror::MirrorCounters;
 use plane::{Counters, SidCount};
 use route::{DropReason, SidId};
 
-use super::rows::{CounterRow, DropRow, MirrorRow, PortRow, SidRow, Traffic, UnsupportedRow, WorkerRow};
+use super::rows::{CounterRow, DropRow, MirrorRow, PortRow, SidRow, UnsupportedRow, WorkerRow};
 use super::tables::{addresses, name};
+use crate::report;
 use crate::run::{MirrorStanding, QueueSnapshot, Router, Snapshot};
 
 /// What all workers counted of the router as a whole.
@@ -61,8 +62,8 @@ pub fn ports(router: &Router, snapshots: &[Snapshot]) -> Vec<PortRow> {
     router.editor(|editor| {
         let row = |state: &crate::run::PortState| {
             let queues = snapshots.iter().flat_map(|snapshot| &snapshot.queues).filter(|queue| queue.place == state.place);
-            let sum = added(queues);
-            let (received, sent) = sum.as_ref().map(traffic).unwrap_or_default();
+            let sum = QueueSnapshot::sum(queues);
+            let (received, sent) = sum.as_ref().map(QueueSnapshot::traffic).unwrap_or_default();
             let link = editor.links().of_port(state.place);
             let counted = |of: fn(&plane::LinkCount) -> u64| {
                 link.map_or(0, |link| snapshots.iter().map(|snapshot| of(&snapshot.counters.link(link.index))).sum())
@@ -87,33 +88,15 @@ pub fn ports(router: &Router, snapshots: &[Snapshot]) -> Vec<PortRow> {
     })
 }
 
-/// What several queues counted, together.
-fn added<'a>(mut queues: impl Iterator<Item = &'a QueueSnapshot>) -> Option<QueueSnapshot> {
-    let mut sum = queues.next()?.clone();
-    queues.for_each(|queue| sum.add(queue));
-    Some(sum)
-}
-
-fn traffic(queue: &QueueSnapshot) -> (Traffic, Traffic) {
-    let port::Counters { rx_packets, rx_bytes, tx_packets, tx_bytes, rx_truncated: _, tx_failed: _ } = queue.counters;
-    (Traffic { packets: rx_packets, bytes: rx_bytes }, Traffic { packets: tx_packets, bytes: tx_bytes })
-}
-
 /// What happened at a queue besides packets that came and went.
 fn events(queue: &QueueSnapshot) -> BTreeMap<String, u64> {
-    let own = [("rx_truncated", queue.counters.rx_truncated), ("tx_failed", queue.counters.tx_failed)];
-    let mut events = BTreeMap::new();
-    for (event, count) in own.into_iter().chain(queue.events.iter().copied()).filter(|(_, count)| *count > 0) {
-        // A port may tell of its own counters as events too: the same number, once.
-        events.insert(event.to_owned(), count);
-    }
-    events
+    queue.events.iter().filter(|(_, count)| *count > 0).map(|(event, count)| ((*event).to_owned(), *count)).collect()
 }
 
 /// The workers, by number.
 pub fn workers(snapshots: &[Snapshot]) -> Vec<WorkerRow> {
     let row = |snapshot: &Snapshot| {
-        let (received, sent) = added(snapshot.queues.iter()).as_ref().map(traffic).unwrap_or_default();
+        let (received, sent) = QueueSnapshot::sum(snapshot.queues.iter()).as_ref().map(QueueSnapshot::traffic).unwrap_or_default();
         let queue = |queue: &QueueSnapshot| match queue.queue {
             Some(number) => format!("{}/{number}", queue.port),
             None => format!("{} ({} to send)", queue.port, queue.driver),
@@ -160,12 +143,7 @@ pub fn sids(router: &Router, snapshots: &[Snapshot]) -> Vec<SidRow> {
 
 /// What was counted at a SID, over all workers, without what its number had `before` it came.
 pub fn sid_count(snapshots: &[Snapshot], before: &BTreeMap<SidId, SidCount>, id: SidId) -> SidCount {
-    let mut sum = SidCount::default();
-    for count in snapshots.iter().map(|snapshot| snapshot.counters.sid(id)) {
-        sum.processed.packets += count.processed.packets;
-        sum.processed.bytes += count.processed.bytes;
-        sum.errors += count.errors;
-    }
+    let mut sum = report::sid(snapshots.iter().map(|snapshot| &snapshot.counters), id);
     let before = before.get(&id).copied().unwrap_or_default();
     // A worker that did not answer may have counted some of it.
     sum.processed.packets = sum.processed.packets.saturating_sub(before.processed.packets);
@@ -174,21 +152,11 @@ pub fn sid_count(snapshots: &[Snapshot], before: &BTreeMap<SidId, SidCount>, id:
     sum
 }
 
-/// Packets dropped for a reason, over all workers.
-pub fn dropped_for(snapshots: &[Snapshot], reason: DropReason) -> u64 {
-    snapshots.iter().map(|snapshot| snapshot.counters.drops(reason)).sum()
-}
-
 /// Why packets were dropped, most frequent first; only reasons that occurred.
 pub fn drops(snapshots: &[Snapshot]) -> Vec<DropRow> {
-    let row = |reason: &DropReason| DropRow {
-        reason: reason.word().to_owned(),
-        packets: dropped_for(snapshots, *reason),
-        meaning: reason.meaning().to_owned(),
-    };
-    let mut rows: Vec<_> = DropReason::ALL.iter().map(row).filter(|row| row.packets > 0).collect();
-    rows.sort_by(|a, b| b.packets.cmp(&a.packets).then_with(|| a.reason.cmp(&b.reason)));
-    rows
+    let row =
+        |(reason, packets): (DropReason, u64)| DropRow { reason: reason.word().to_owned(), packets, meaning: reason.meaning().to_owned() };
+    report::drops(snapshots.iter().map(|snapshot| &snapshot.counters)).into_iter().map(row).collect()
 }
 
 /// Everything that is counted of the router as a whole, then of each port.

@@ -155,7 +155,8 @@ fn of_workers(snapshots: &[Snapshot]) -> [Metric; 4] {
 
 /// Every reason, those that did not occur too: a rate can be told from the first packet on.
 fn drops(snapshots: &[Snapshot]) -> Metric {
-    let row = |reason: &DropReason| (vec![("reason", reason.word().to_owned())], Value::Counter(counts::dropped_for(snapshots, *reason)));
+    let dropped = |reason| snapshots.iter().map(|snapshot| snapshot.counters.drops(reason)).sum();
+    let row = |reason: &DropReason| (vec![("reason", reason.word().to_owned())], Value::Counter(dropped(*reason)));
     metric("noref_dropped_packets", "Packets dropped, by the reason's name in docs/drop-reasons.md.", DropReason::ALL.iter().map(row))
 }
 

@@ -5,12 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Packets and bytes.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Traffic {
-    pub packets: u64,
-    pub bytes: u64,
-}
+pub use crate::report::Traffic;
 
 /// A port.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use plane::{Counters, Tables};
+use plane::{Counters, SidCount, Tables};
 use route::{DropReason, Links, Prefix, SidId, TableId};
 
 use super::{DropReport, Report, SidReport};
@@ -19,29 +19,38 @@ impl Report {
         if tables.beside_kernel {
             self.kernel = Some(counters.iter().map(|counters| counters.kernel).sum());
         }
-        for &reason in DropReason::ALL {
-            let packets = counters.iter().map(|counters| counters.drops(reason)).sum();
-            if packets > 0 {
-                self.drops.push(DropReport { reason: reason.word(), packets, meaning: reason.meaning() });
-            }
-        }
-        self.drops.sort_by(|a, b| b.packets.cmp(&a.packets).then(a.reason.cmp(b.reason)));
+        let drop = |(reason, packets): (DropReason, u64)| DropReport { reason: reason.word(), packets, meaning: reason.meaning() };
+        self.drops.extend(drops(counters.iter().copied()).into_iter().map(drop));
         for (table, prefix, id) in sids {
-            let Some(sid) = tables.sids.snapshot(id.0) else { continue };
-            let mut report = SidReport {
+            let Some(known) = tables.sids.snapshot(id.0) else { continue };
+            let count = sid(counters.iter().copied(), *id);
+            self.sids.push(SidReport {
                 sid: format!("{}/{}", prefix.addr(), prefix.len()),
                 table: table.to_string(),
-                behavior: sid.descriptor().name.to_owned(),
-                packets: 0,
-                bytes: 0,
-                errors: 0,
-            };
-            for count in counters.iter().map(|counters| counters.sid(*id)) {
-                report.packets += count.processed.packets;
-                report.bytes += count.processed.bytes;
-                report.errors += count.errors;
-            }
-            self.sids.push(report);
+                behavior: known.descriptor().name.to_owned(),
+                packets: count.processed.packets,
+                bytes: count.processed.bytes,
+                errors: count.errors,
+            });
         }
     }
+}
+
+/// Why packets were dropped and how many, over all workers, most frequent first; only reasons that occurred.
+pub fn drops<'a>(counters: impl Iterator<Item = &'a Counters> + Clone) -> Vec<(DropReason, u64)> {
+    let of = |reason: &DropReason| (*reason, counters.clone().map(|counters| counters.drops(*reason)).sum::<u64>());
+    let mut drops: Vec<_> = DropReason::ALL.iter().map(of).filter(|(_, packets)| *packets > 0).collect();
+    drops.sort_by(|(a, many), (b, others)| others.cmp(many).then(a.word().cmp(b.word())));
+    drops
+}
+
+/// What was counted at a SID, over all workers.
+pub fn sid<'a>(counters: impl Iterator<Item = &'a Counters>, id: SidId) -> SidCount {
+    let mut sum = SidCount::default();
+    for count in counters.map(|counters| counters.sid(id)) {
+        sum.processed.packets += count.processed.packets;
+        sum.processed.bytes += count.processed.bytes;
+        sum.errors += count.errors;
+    }
+    sum
 }

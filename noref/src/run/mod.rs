@@ -45,11 +45,10 @@ use self::notify::Notify;
 use self::ports::Ports;
 use self::settings::{Mode, Settings};
 use self::start::{Beside, Started};
-use self::work::Done;
 use crate::api::Places;
 use crate::args::{Refs, RunArgs};
 use crate::failure::Failure;
-use crate::report::{EventReport, PortReport, Report, Traffic};
+use crate::report::{EventReport, PortReport, Report};
 use crate::stderr::say;
 use crate::stdout::Stdout;
 
@@ -152,14 +151,12 @@ impl Running {
 }
 
 /// What happened at the ports.
-fn report(router: &Router, done: &[Done]) -> Report {
+fn report(router: &Router, done: &[Snapshot]) -> Report {
     let mut report = Report::new(Refs::Noref);
     for port in router.ports() {
-        let mut queues = done.iter().flat_map(|done| &done.queues).filter(|queue| queue.place == port.place);
-        let Some(mut sum) = queues.next().cloned() else { continue };
-        queues.for_each(|queue| sum.add(queue));
-        let received = Traffic { packets: sum.counters.rx_packets, bytes: sum.counters.rx_bytes };
-        let sent = Traffic { packets: sum.counters.tx_packets, bytes: sum.counters.tx_bytes };
+        let queues = done.iter().flat_map(|done| &done.queues).filter(|queue| queue.place == port.place);
+        let Some(sum) = QueueSnapshot::sum(queues) else { continue };
+        let (received, sent) = sum.traffic();
         report.packets += received.packets;
         report.ports.push(PortReport { port: port.name.clone(), received, sent, delivered: 0 });
         let happened = sum.events.into_iter().filter(|&(_, count)| count > 0);

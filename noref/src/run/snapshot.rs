@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use plane::Counters;
 
+use crate::report::Traffic;
+
 /// One worker at one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -65,8 +67,28 @@ pub struct WorkTime {
 }
 
 impl QueueSnapshot {
-    /// Adds what another queue of the same port counted.
-    pub fn add(&mut self, other: &QueueSnapshot) {
+    /// What several queues counted, together.
+    pub fn sum<'a>(mut queues: impl Iterator<Item = &'a QueueSnapshot>) -> Option<QueueSnapshot> {
+        let mut sum = queues.next()?.clone();
+        queues.for_each(|queue| sum.add(queue));
+        Some(sum)
+    }
+
+    /// What came in and what went out.
+    pub fn traffic(&self) -> (Traffic, Traffic) {
+        let port::Counters { rx_packets, rx_bytes, tx_packets, tx_bytes, rx_truncated: _, tx_failed: _ } = self.counters;
+        (Traffic { packets: rx_packets, bytes: rx_bytes }, Traffic { packets: tx_packets, bytes: tx_bytes })
+    }
+
+    /// Adds this to what a queue of the same port counted, if there is one of it.
+    pub fn add_to(self, queues: &mut Vec<QueueSnapshot>) {
+        match queues.iter_mut().find(|queue| queue.place == self.place) {
+            Some(queue) => queue.add(&self),
+            None => queues.push(self),
+        }
+    }
+
+    fn add(&mut self, other: &QueueSnapshot) {
         let port::Counters { rx_packets, rx_bytes, rx_truncated, tx_packets, tx_bytes, tx_failed } = other.counters;
         self.counters.rx_packets += rx_packets;
         self.counters.rx_bytes += rx_bytes;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plane::{Counters, Tables, Worker};
+use plane::{Tables, Worker};
 use port::{Received, Time};
 use route::RouteRefs;
 
@@ -59,12 +59,6 @@ pub struct Share {
     pub kernel: Option<Ways>,
 }
 
-/// What a worker leaves behind.
-pub struct Done {
-    pub counters: Counters,
-    pub queues: Vec<QueueSnapshot>,
-}
-
 impl Work {
     /// Worker `number`, which owns its share.
     pub fn new(number: usize, tables: Arc<Tables>, share: Share, inbox: Inbox, busy_poll: bool) -> Work {
@@ -91,8 +85,8 @@ impl Work {
         work
     }
 
-    /// Works until it is told to end. What has come in by then is still forwarded.
-    pub fn run(mut self) -> Done {
+    /// Works until it is told to end; what it counted until then. What has come in by then is still forwarded.
+    pub fn run(mut self) -> Snapshot {
         match port::live::pin_to_core(self.number) {
             Ok(()) => self.core = Some(self.number),
             Err(error) => say(format_args!("worker {} stays on no core of its own: {error}", self.number)),
@@ -125,9 +119,7 @@ impl Work {
         }
         self.worker.offline();
         self.settle();
-        let mut queues = self.gone;
-        queues.extend(self.queues.iter_mut().map(Queue::snapshot));
-        Done { counters: self.worker.counters().clone(), queues }
+        self.snapshot()
     }
 
     /// Gives each queue its turn, and the timers theirs. False when nothing came in.
@@ -266,12 +258,7 @@ impl Work {
     fn snapshot(&mut self) -> Snapshot {
         let mut queues: Vec<_> = self.queues.iter_mut().map(Queue::snapshot).collect();
         // A port that came back goes on counting where it was.
-        for gone in &self.gone {
-            match queues.iter_mut().find(|queue| queue.place == gone.place) {
-                Some(queue) => queue.add(gone),
-                None => queues.push(gone.clone()),
-            }
-        }
+        self.gone.iter().cloned().for_each(|gone| gone.add_to(&mut queues));
         Snapshot {
             worker: self.number,
             core: self.core,
@@ -298,11 +285,7 @@ impl Work {
         let (gone, stay): (Vec<Queue>, Vec<Queue>) = std::mem::take(&mut self.queues).into_iter().partition(|queue| queue.place == place);
         self.queues = stay;
         for mut queue in gone {
-            let snapshot = queue.snapshot();
-            match self.gone.iter_mut().find(|gone| gone.place == place) {
-                Some(gone) => gone.add(&snapshot),
-                None => self.gone.push(snapshot),
-            }
+            queue.snapshot().add_to(&mut self.gone);
         }
         self.find_ways();
     }
@@ -311,10 +294,8 @@ impl Work {
     fn find_ways(&mut self) {
         let ports = self.queues.iter().map(|queue| queue.place + 1).max().unwrap_or(0);
         let way = |place| {
-            let of_port = |queue: &&Queue| queue.place == place;
-            let at = |queue: &Queue| self.queues.iter().position(|other| std::ptr::eq(other, queue));
-            let best = self.queues.iter().filter(of_port).max_by_key(|queue| queue.receives())?;
-            at(best)
+            let of_port = self.queues.iter().enumerate().filter(|(_, queue)| queue.place == place);
+            of_port.max_by_key(|(_, queue)| queue.receives()).map(|(at, _)| at)
         };
         self.ways = (0..ports).map(way).collect();
     }

@@ -12,7 +12,7 @@ use super::mailbox::{Mailbox, Request, mailbox};
 use super::queue::Queue;
 use super::slow::Ways;
 use super::snapshot::Snapshot;
-use super::work::{Done, Share, Work};
+use super::work::{Share, Work};
 use crate::failure::Failure;
 use crate::trace::Wanted;
 
@@ -26,7 +26,7 @@ pub struct Workers {
 
 struct Handle {
     mailbox: Mailbox,
-    thread: Mutex<Option<JoinHandle<Done>>>,
+    thread: Mutex<Option<JoinHandle<Snapshot>>>,
 }
 
 impl Workers {
@@ -98,15 +98,15 @@ impl Workers {
 
     /// True when a worker ended of itself, by a fault.
     pub fn has_one_ended(&self) -> bool {
-        let ended = |thread: &Option<JoinHandle<Done>>| thread.as_ref().is_some_and(JoinHandle::is_finished);
+        let ended = |thread: &Option<JoinHandle<Snapshot>>| thread.as_ref().is_some_and(JoinHandle::is_finished);
         self.handles.iter().any(|handle| ended(&handle.thread.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// Tells all to end, and waits until they have. None the second time.
+    /// Tells all to end, and waits until they have; what each counted. None the second time.
     ///
     /// # Errors
     /// When one ended by a fault.
-    pub fn stop(&self) -> Result<Vec<Done>, Failure> {
+    pub fn stop(&self) -> Result<Vec<Snapshot>, Failure> {
         for handle in &self.handles {
             handle.mailbox.send(Request::Stop);
         }
