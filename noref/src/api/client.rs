@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::line::{self, NoLine};
-use super::protocol::{Body, Refusal, Reply, Request, VERSION};
+use super::protocol::{Body, Reply, Request, VERSION};
 use crate::failure::Failure;
 
 /// Bytes of the longest line of a reply that is read.
@@ -72,7 +72,7 @@ impl Client {
             return Err(self.stranger(&format!("it speaks version {} of the protocol, this noref {VERSION}", reply.v)));
         }
         if let Body::Error(refusal) = reply.body {
-            return Err(refused(&refusal));
+            return Err(Failure::unusable(refusal));
         }
         // It was read as JSON, which is text.
         Ok((str::from_utf8(&self.line).unwrap_or_default(), reply))
@@ -116,8 +116,4 @@ impl AsFd for Client {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.reader.get_ref().as_fd()
     }
-}
-
-fn refused(refusal: &Refusal) -> Failure {
-    Failure::unusable(refusal)
 }

@@ -201,12 +201,6 @@ impl Reply {
     }
 }
 
-impl From<Refusal> for Reply {
-    fn from(refusal: Refusal) -> Reply {
-        Reply::last(Body::Error(refusal))
-    }
-}
-
 impl Request {
     /// Reads a request from its line.
     ///
@@ -303,7 +297,7 @@ mod tests {
         let replies = [
             Reply::followed(Body::Drops(Vec::new())),
             Reply::last(Body::Mirror(None)),
-            Reply::from(Refusal::new("no").accepting(["yes"])),
+            Reply::last(Body::Error(Refusal::new("no").accepting(["yes"]))),
             Reply::last(Body::Traced(Traced { packets: 1, missed: 0 })),
         ];
         for reply in replies {
