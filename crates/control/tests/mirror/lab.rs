@@ -122,6 +122,9 @@ pub fn configure(text: &str) -> Result<(), String> {
         let of = |line: &&str| line.trim_start_matches("ip ").trim_start_matches("-6 ").to_owned() + "\n";
         match run.first().and_then(|line| form(line)) {
             None => {
+                if run.iter().any(|line| line.contains("forwarding")) {
+                    until_addresses_are_used();
+                }
                 let setting = |line: &&str| line.trim_start_matches("sysctl").trim_start().trim_start_matches("-w").to_owned();
                 try_shell(&format!("sysctl -qw{}", run.iter().map(setting).collect::<String>()))?;
             }
@@ -130,6 +133,17 @@ pub fn configure(text: &str) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Waits, not for ever, until no IPv6 address is tentative: when forwarding is switched off, Linux leaves the anycast addresses of the others alone.
+fn until_addresses_are_used() {
+    for _ in 0..50 {
+        let tentative = Command::new("ip").args(["-6", "-o", "addr", "show", "tentative"]).output();
+        if tentative.is_ok_and(|told| told.stdout.is_empty()) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Ports that are up, with an address of each family on each.
