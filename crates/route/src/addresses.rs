@@ -2,9 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::{
-    Address, Address4, Address6, ConfigError, Editor, Effect, Encap, Hop, IfIndex, Kind, LinkKind, Prefix, Put, RouteEntry, TableId,
-};
+use crate::{Address4, Address6, ConfigError, Editor, Effect, Encap, Hop, IfIndex, Kind, LinkKind, Prefix, Put, RouteEntry, TableId};
 
 /// Protocol number of routes that the kernel makes for addresses.
 const PROTO_KERNEL: u8 = 2;
@@ -223,10 +221,5 @@ impl Editor {
             let addr = Ipv6Addr::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f]);
             let _ = self.addr_add(index, IpAddr::V6(addr), AddrSpec { len: 64, ..AddrSpec::default() });
         }
-    }
-
-    /// True when `addr` is an address of some interface.
-    pub fn is_own<A: Address>(&self, addr: A) -> bool {
-        self.links.iter().any(|link| link.has_addr(addr.into()))
     }
 }

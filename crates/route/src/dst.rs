@@ -79,13 +79,6 @@ pub struct Nexthop {
     pub weight: u16,
 }
 
-impl Nexthop {
-    /// Address of the neighbour that a packet to `destination` goes to.
-    pub fn neighbour_addr(&self, destination: IpAddr) -> IpAddr {
-        self.gateway.as_ref().map_or(destination, |gateway| gateway.addr())
-    }
-}
-
 /// A resolved route. Thousands of prefixes share one.
 #[derive(Clone, Debug)]
 #[repr(align(64))]

@@ -182,8 +182,8 @@ impl Editor {
     }
 
     fn link_routes_flush(&mut self, index: IfIndex) {
-        self.rib4.flush(|entry| entry.effect.hops.iter().any(|hop| hop.dev == index));
-        self.rib6.flush(|entry| entry.effect.hops.iter().any(|hop| hop.dev == index));
+        self.rib4.flush(|entry| entry.leads_through(index));
+        self.rib6.flush(|entry| entry.leads_through(index));
     }
 
     /// Checks that `vrftable` may name the table.

@@ -389,8 +389,7 @@ fn sid(way: &Way) -> Option<Attributes> {
 }
 
 fn shadowed<A: Family>(made: &[(MirroredRoute, Effect)], head: MirroredRoute, effect: &Effect) -> bool {
-    let joins = |effect: &Effect| effect.kind == Kind::Unicast && effect.hops.iter().all(|hop| hop.via.is_some());
-    A::BITS == 128 && joins(effect) && made.iter().any(|(other, known)| other.metric == head.metric && joins(known))
+    effect.joins::<A>() && made.iter().any(|(other, known)| other.metric == head.metric && known.joins::<A>())
 }
 
 fn effect(route: &KernelRoute, ways: &[(&Way, u16)], kind: Kind, making: &mut Making<'_>) -> Result<Effect, Reason> {

@@ -33,6 +33,13 @@ pub struct Effect {
     pub src: Option<IpAddr>,
 }
 
+impl Effect {
+    /// True of what is a way of one route together with others of its metric: in IPv6 routes through gateways.
+    pub fn joins<A: Address>(&self) -> bool {
+        A::BITS == 128 && self.kind == Kind::Unicast && self.hops.iter().all(|hop| hop.via.is_some())
+    }
+}
+
 /// A configured route, without its prefix.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteEntry {
@@ -47,9 +54,14 @@ pub struct RouteEntry {
 }
 
 impl RouteEntry {
-    /// True of what is a way of one route together with others of its metric: in IPv6 routes through gateways.
+    /// As [`Effect::joins`].
     pub fn joins<A: Address>(&self) -> bool {
-        A::BITS == 128 && self.effect.kind == Kind::Unicast && self.effect.hops.iter().all(|hop| hop.via.is_some())
+        self.effect.joins::<A>()
+    }
+
+    /// True when one of its ways leaves by the interface.
+    pub(crate) fn leads_through(&self, dev: IfIndex) -> bool {
+        self.effect.hops.iter().any(|hop| hop.dev == dev)
     }
 }
 

@@ -101,7 +101,7 @@ impl<A: Address> Rib<A> {
         rib
     }
 
-    /// The table, made if need be.
+    /// True when a route, a rule or a VRF has named the table.
     pub(crate) fn table_exists(&self, id: TableId) -> bool {
         self.tables.contains_key(&id)
     }
@@ -111,6 +111,7 @@ impl<A: Address> Rib<A> {
         self.table(id);
     }
 
+    /// The table, made if need be.
     fn table(&mut self, id: TableId) -> &mut RibTable<A> {
         self.tables.entry(id).or_insert_with(|| {
             self.new.push(id);
@@ -211,14 +212,17 @@ impl<A: Address> Rib<A> {
         Ok(())
     }
 
-    /// Removes every route that `matches`, in all tables.
-    pub(crate) fn flush(&mut self, matches: impl Fn(&RouteEntry) -> bool) {
+    /// Edits the routes of each prefix of a table, or of every table, that has some that are `concerned`.
+    fn edit_each(&mut self, table: Option<TableId>, concerned: impl Fn(&RouteEntry) -> bool, edit: impl Fn(&mut Entries)) {
         for (id, RibTable { routes, dirty, lengths, .. }) in &mut self.tables {
+            if table.is_some_and(|table| *id != table) {
+                continue;
+            }
             let clean = dirty.is_empty();
             for (prefix, slot) in routes {
-                if slot.entries.iter().any(&matches) {
+                if slot.entries.iter().any(&concerned) {
                     let entries = slot.edit(*prefix, dirty);
-                    entries.retain(|entry| !matches(entry));
+                    edit(entries);
                     lengths[usize::from(prefix.len())] -= u32::from(entries.is_empty());
                 }
             }
@@ -229,85 +233,52 @@ impl<A: Address> Rib<A> {
         self.reachable.clear();
     }
 
-    /// A device went down: the routes through it go, but for those that `stay`. A route with other ways stays too, and goes those.
-    pub(crate) fn link_down(&mut self, dev: IfIndex, stay: impl Fn(&RouteEntry) -> bool) {
-        self.down.insert(dev);
-        let down: &HashSet<IfIndex> = &self.down;
-        let through = |entry: &RouteEntry| entry.effect.hops.iter().any(|hop| hop.dev == dev);
-        let usable = |entry: &RouteEntry| entry.effect.hops.iter().any(|hop| !down.contains(&hop.dev));
-        for (id, RibTable { routes, dirty, lengths, .. }) in &mut self.tables {
-            let clean = dirty.is_empty();
-            for (prefix, slot) in routes {
-                if !slot.entries.iter().any(|entry| through(entry) && !stay(entry)) {
-                    continue;
-                }
-                let entries = slot.edit(*prefix, dirty);
-                // In IPv6 each way of a route is an entry.
-                let others: SmallVec<[u32; 4]> =
-                    entries.iter().filter(|entry| entry.joins::<A>() && usable(entry)).map(|entry| entry.metric).collect();
-                let has_others = |entry: &RouteEntry| usable(entry) || entry.joins::<A>() && others.contains(&entry.metric);
-                entries.retain(|entry| !through(entry) || stay(entry) || has_others(entry));
-                lengths[usize::from(prefix.len())] -= u32::from(entries.is_empty());
-            }
-            if clean && !dirty.is_empty() {
-                self.dirty.push(*id);
-            }
-        }
-        self.reachable.clear();
-    }
-
-    /// True of a device that went down.
-    pub(crate) fn is_down(&self, dev: IfIndex) -> bool {
-        self.down.contains(&dev)
-    }
-
-    /// A device came up: routes that had other ways meanwhile use it again.
-    pub(crate) fn link_up(&mut self, dev: IfIndex) {
-        if !self.down.contains(&dev) {
-            return;
-        }
-        self.down.remove(&dev);
-        for (id, RibTable { routes, dirty, .. }) in &mut self.tables {
-            let clean = dirty.is_empty();
-            for (prefix, slot) in routes {
-                if slot.entries.iter().any(|entry| entry.effect.hops.iter().any(|hop| hop.dev == dev)) {
-                    slot.edit(*prefix, dirty);
-                }
-            }
-            if clean && !dirty.is_empty() {
-                self.dirty.push(*id);
-            }
-        }
+    /// Removes every route that `matches`, in all tables.
+    pub(crate) fn flush(&mut self, matches: impl Fn(&RouteEntry) -> bool) {
+        self.edit_each(None, &matches, |entries| entries.retain(|entry| !matches(entry)));
     }
 
     /// Removes every route of a table that `matches`.
     pub(crate) fn flush_in(&mut self, table: TableId, matches: impl Fn(&RouteEntry) -> bool) {
-        let Some(routes) = self.tables.get(&table).map(|table| &table.routes) else { return };
-        let gone = |(prefix, slot): (&Prefix<A>, &Slot)| slot.entries.iter().any(&matches).then_some(*prefix);
-        let gone: Vec<_> = routes.iter().filter_map(gone).collect();
-        for prefix in gone {
-            while self.remove(table, prefix, &matches).is_ok() {}
-        }
+        self.edit_each(Some(table), &matches, |entries| entries.retain(|entry| !matches(entry)));
     }
 
     /// Takes the preferred source from every route that has this one.
     pub(crate) fn forget_source(&mut self, src: IpAddr) {
         let has = |entry: &RouteEntry| entry.effect.src == Some(src);
-        let mut found = Vec::new();
-        for (id, table) in &self.tables {
-            let prefixes = table.routes.iter().filter(|(_, slot)| slot.entries.iter().any(has));
-            found.extend(prefixes.map(|(prefix, _)| (*id, *prefix)));
-        }
-        for (id, prefix) in found {
-            let Some(RibTable { routes, dirty, .. }) = self.tables.get_mut(&id) else { continue };
-            let Some(slot) = routes.get_mut(&prefix) else { continue };
-            if dirty.is_empty() {
-                self.dirty.push(id);
-            }
-            for entry in slot.edit(prefix, dirty).iter_mut().filter(|entry| has(entry)) {
+        self.edit_each(None, has, |entries| {
+            for entry in entries.iter_mut().filter(|entry| has(entry)) {
                 entry.effect = Arc::new(Effect { src: None, ..(*entry.effect).clone() });
             }
+        });
+    }
+
+    /// A device went down: the routes through it go, but for those that `stay`. A route with other ways stays too, and goes those.
+    pub(crate) fn link_down(&mut self, dev: IfIndex, stay: impl Fn(&RouteEntry) -> bool) {
+        self.down.insert(dev);
+        let down: HashSet<IfIndex> = self.down.clone();
+        let usable = |entry: &RouteEntry| entry.effect.hops.iter().any(|hop| !down.contains(&hop.dev));
+        let goes = |entry: &RouteEntry| entry.leads_through(dev) && !stay(entry);
+        self.edit_each(None, goes, |entries| {
+            // In IPv6 each way of a route is an entry.
+            let others: SmallVec<[u32; 4]> =
+                entries.iter().filter(|entry| entry.joins::<A>() && usable(entry)).map(|entry| entry.metric).collect();
+            let has_others = |entry: &RouteEntry| usable(entry) || entry.joins::<A>() && others.contains(&entry.metric);
+            entries.retain(|entry| !goes(entry) || has_others(entry));
+        });
+    }
+
+    /// A device came up: routes that had other ways meanwhile use it again.
+    pub(crate) fn link_up(&mut self, dev: IfIndex) {
+        if self.down.contains(&dev) {
+            self.down.remove(&dev);
+            self.edit_each(None, |entry| entry.leads_through(dev), |_| {});
         }
+    }
+
+    /// True of a device that went down.
+    pub(crate) fn is_down(&self, dev: IfIndex) -> bool {
+        self.down.contains(&dev)
     }
 
     /// The longest prefix of `table` that holds `addr` and has a route that is `good`.
@@ -327,7 +298,7 @@ impl<A: Address> Rib<A> {
         if let (Some(dev), true) = (dev, self.reachable.contains(&key)) {
             return Ok(dev);
         }
-        let on_dev = |entry: &RouteEntry| dev.is_none_or(|dev| entry.effect.hops.iter().any(|hop| hop.dev == dev));
+        let on_dev = |entry: &RouteEntry| dev.is_none_or(|dev| entry.leads_through(dev));
         if self.longest(TableId::LOCAL, addr, on_dev).is_some_and(|(_, entry)| entry.effect.kind == Kind::Local) {
             return Err(ConfigError::GatewayLocal(ip));
         }
