@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use route::{SCOPE_HOST, SCOPE_LINK, SCOPE_UNIVERSE};
+
 use crate::address::{self, Family, Prefix};
 use crate::command::{self, Seen, Verb, verb};
 use crate::error::Error;
@@ -107,14 +109,9 @@ const KEYS: &[Keyword<Key>] = &[
     full("local", Key::Local),
 ];
 
-/// `global`: routes through gateways.
-pub(crate) const SCOPE_UNIVERSE: u8 = 0;
-/// `link`: routes to what is on the link.
-pub(crate) const SCOPE_LINK: u8 = 253;
-
 /// The scopes every system has a name for (`rt_scopes` of iproute2).
 pub(crate) const SCOPES: &[Keyword<u8>] =
-    &[full("global", 0), full("site", 200), full("link", 253), full("host", 254), full("nowhere", 255)];
+    &[full("global", SCOPE_UNIVERSE), full("site", 200), full("link", SCOPE_LINK), full("host", SCOPE_HOST), full("nowhere", 255)];
 
 /// Reads a scope, by name or number.
 pub(crate) fn scope(word: Word<'_>) -> Result<Spanned<u8>, Error> {

@@ -2,7 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::{Address4, Address6, ConfigError, Editor, Effect, Encap, Hop, IfIndex, Kind, LinkKind, Prefix, Put, RouteEntry, TableId};
+use crate::{
+    Address4, Address6, ConfigError, Editor, Effect, Encap, Hop, IfIndex, Kind, LinkKind, Prefix, Put, RouteEntry, SCOPE_HOST, SCOPE_LINK,
+    SCOPE_UNIVERSE, TableId,
+};
 
 /// Protocol number of routes that the kernel makes for addresses.
 const PROTO_KERNEL: u8 = 2;
@@ -41,7 +44,7 @@ impl Editor {
         match addr {
             IpAddr::V4(addr) => {
                 let secondary = link.addrs4.iter().any(|other| other.len == spec.len && other.subnet_contains(addr));
-                let scope = spec.scope.unwrap_or(if addr.is_loopback() { 254 } else { 0 });
+                let scope = spec.scope.unwrap_or(if addr.is_loopback() { SCOPE_HOST } else { SCOPE_UNIVERSE });
                 let AddrSpec { len, broadcast, no_prefix_route, .. } = spec;
                 link.addrs4.push(Address4 { addr, len, scope, broadcast, secondary, no_prefix_route });
                 if link.up {
@@ -202,7 +205,7 @@ impl Editor {
         let effect = Effect { kind, hops: vec![Hop { dev, via: None, onlink: false, encap: Encap::None, weight: 1 }], mtu: 0, src };
         if add {
             let effect = rib.intern(effect);
-            let scope = if kind == Kind::Local { 254 } else { 253 };
+            let scope = if kind == Kind::Local { SCOPE_HOST } else { SCOPE_LINK };
             let entry = RouteEntry { metric, protocol: PROTO_KERNEL, scope, effect };
             // Two interfaces may have the same subnet or group: the first one's route stays the best.
             let _ = rib.put(table, prefix, entry, Put::Append);

@@ -2,10 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::{Action, AddrSpec, Conf4, Conf6, ConfigError, Editor, IfIndex, Kind, Link, LinkKind, Links, RouteEntry, Rule, TableId};
-
-/// Scope of routes to the router's own addresses.
-const SCOPE_HOST: u8 = 254;
+use crate::{
+    Action, AddrSpec, Conf4, Conf6, ConfigError, Editor, IfIndex, Kind, Link, LinkKind, Links, RouteEntry, Rule, SCOPE_HOST, TableId,
+};
 
 /// What is changed of an interface; `None` stays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -149,7 +148,8 @@ impl Editor {
         }
         self.link_addresses(index, true);
         if loopback {
-            let _ = self.addr_add(index, IpAddr::V4(Ipv4Addr::LOCALHOST), AddrSpec { len: 8, scope: Some(254), ..AddrSpec::default() });
+            let _ =
+                self.addr_add(index, IpAddr::V4(Ipv4Addr::LOCALHOST), AddrSpec { len: 8, scope: Some(SCOPE_HOST), ..AddrSpec::default() });
             let _ = self.addr_add(index, IpAddr::V6(Ipv6Addr::LOCALHOST), AddrSpec { len: 128, ..AddrSpec::default() });
         }
     }

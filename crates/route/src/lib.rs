@@ -19,6 +19,7 @@ mod neighbour;
 mod network;
 mod rib;
 mod routes;
+mod scope;
 mod settings;
 mod source;
 
@@ -36,4 +37,5 @@ pub use neighbour::{Neighbour, NeighbourState, Neighbours};
 pub use network::{Editor, Family, Network};
 pub use rib::{Effect, Hop, Put, RouteEntry};
 pub use routes::{HopSpec, RouteSpec};
+pub use scope::{SCOPE_HOST, SCOPE_LINK, SCOPE_UNIVERSE};
 pub use settings::Settings;

@@ -2,7 +2,10 @@
 
 use std::net::IpAddr;
 
-use crate::{Address, ConfigError, Editor, Effect, Encap, Family, Hop, IfIndex, Kind, Prefix, Put, RouteEntry, TableId};
+use crate::{
+    Address, ConfigError, Editor, Effect, Encap, Family, Hop, IfIndex, Kind, Prefix, Put, RouteEntry, SCOPE_HOST, SCOPE_LINK,
+    SCOPE_UNIVERSE, TableId,
+};
 
 /// One way out, as an operator writes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,10 +78,10 @@ impl Editor {
             metric => metric.unwrap_or(A::DEFAULT_METRIC),
         };
         let scope = spec.scope.unwrap_or(match kind {
-            Kind::Local => 254,
-            Kind::Broadcast | Kind::Anycast | Kind::Multicast => 253,
-            _ if !v6 && !hops.is_empty() && hops.iter().all(|hop| hop.via.is_none() && hop.encap == Encap::None) => 253,
-            _ => 0,
+            Kind::Local => SCOPE_HOST,
+            Kind::Broadcast | Kind::Anycast | Kind::Multicast => SCOPE_LINK,
+            _ if !v6 && !hops.is_empty() && hops.iter().all(|hop| hop.via.is_none() && hop.encap == Encap::None) => SCOPE_LINK,
+            _ => SCOPE_UNIVERSE,
         });
         let effect = Effect { kind, hops, mtu: spec.mtu, src: spec.src.map(Into::into) };
         let rib = A::rib(self).0;

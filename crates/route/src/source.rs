@@ -2,10 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::{Address4, Address6, IfIndex, Link, Links};
-
-/// Scope numbers of IPv4 addresses.
-const SCOPE_LINK: u8 = 253;
+use crate::{Address4, Address6, IfIndex, Link, Links, SCOPE_LINK};
 
 impl Links {
     /// The interfaces whose addresses may be used on `dev`: those of the same VRF.

@@ -3,12 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use ::route::{ConfigError, Encap as Effect, HopSpec, Kind, PolicyId, Put, RouteEntry, RouteSpec, SidId, TableId};
+use ::route::{
+    ConfigError, Encap as Effect, HopSpec, Kind, PolicyId, Put, RouteEntry, RouteSpec, SCOPE_LINK, SCOPE_UNIVERSE, SidId, TableId,
+};
 use plane::SidCount;
 use srv6::{Policy, Sid};
 
 use super::{Applier, LocalSid, Narrow, at, narrow};
-use crate::addr;
 use crate::address::Family;
 use crate::encap::{Encap, Seg6, Seg6Local};
 use crate::error::Error;
@@ -147,8 +148,8 @@ impl Applier<'_> {
 fn scope(command: &RouteCommand<'_>, kind: Kind) -> Option<u8> {
     match command.hops.as_slice() {
         _ if command.family == Family::V6 || kind != Kind::Unicast => None,
-        [only] if only.via.is_none() => Some(addr::SCOPE_LINK),
-        _ => Some(addr::SCOPE_UNIVERSE),
+        [only] if only.via.is_none() => Some(SCOPE_LINK),
+        _ => Some(SCOPE_UNIVERSE),
     }
 }
 

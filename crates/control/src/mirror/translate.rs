@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use route::{Address, Effect, Hop, IfIndex, Kind};
+use route::{Address, Effect, Hop, IfIndex, Kind, SCOPE_HOST};
 
 use super::decode::nexthop::Nexthop;
 use super::decode::route::{KernelRoute, Way};
@@ -10,9 +10,6 @@ use super::{Reason, decode::link::Device, decode::link::DeviceKind};
 
 /// Numbers of devices are places in a table; one beyond is left to the kernel.
 pub const MAX_IFINDEX: u32 = 1 << 16;
-
-/// Scope of routes to the router's own addresses, which stay when their device goes down.
-const SCOPE_HOST: u8 = 254;
 
 /// Ways out with their weights.
 pub type Ways<'a> = Vec<(&'a Way, u16)>;
@@ -48,6 +45,7 @@ pub fn resolve<'a, A: Address>(
         return Ok(Some(Resolved { kind, ways: Vec::new() }));
     }
     let v4 = A::BITS == 32;
+    // Routes to the router's own addresses stay when their device goes down.
     let stays = v4 && route.scope == SCOPE_HOST;
     let usable = |way: &Way| !way.dead && devices.get(&way.dev).is_some_and(|device| device.up || stays);
     let ways: Vec<_> = ways.into_iter().filter(|(way, _)| usable(way)).collect();

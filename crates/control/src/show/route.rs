@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ::route::{Editor, Encap, Hop, IfIndex, Kind, RouteEntry, TableId};
+use ::route::{Editor, Encap, Hop, IfIndex, Kind, RouteEntry, SCOPE_UNIVERSE, TableId};
 
 use super::line::Options;
 use super::selector::RouteSelector;
@@ -156,7 +156,7 @@ impl Routes {
         // Like iproute2, of the way of routes that have one.
         let hop = if let [only] = hops { Some(*only) } else { None };
         let dev = hop.map(|hop| hop.dev).or((v6 && hops.is_empty()).then_some(IfIndex::LO));
-        let scope = if v6 { addr::SCOPE_UNIVERSE } else { entry.scope };
+        let scope = if v6 { SCOPE_UNIVERSE } else { entry.scope };
         self.protocol.is_none_or(|protocol| entry.protocol == protocol)
             && self.scope.is_none_or(|wanted| scope == wanted)
             && self.kind.is_none_or(|kind| entry.effect.kind == kind)
@@ -198,7 +198,7 @@ impl Routes {
         if entry.protocol != protocol::BOOT && self.protocol.is_none() {
             write!(text, "proto {} ", protocol::show(entry.protocol))?;
         }
-        if !v6 && entry.scope != addr::SCOPE_UNIVERSE && self.scope.is_none() {
+        if !v6 && entry.scope != SCOPE_UNIVERSE && self.scope.is_none() {
             write!(text, "scope {} ", shown_scope(entry.scope))?;
         }
         if let (Some(src), None) = (effect.src, self.source) {
