@@ -1,7 +1,6 @@
 //! One dump, from its request to its end.
 
 use super::decode::message::{DONE, DUMP_INTERRUPTED, ERROR, messages};
-use super::decode::u32_at;
 use super::object::Object;
 use super::snapshot::Snapshot;
 
@@ -48,11 +47,10 @@ impl Dump {
             self.torn |= message.flags & DUMP_INTERRUPTED != 0;
             match message.kind {
                 DONE | ERROR => {
-                    let number = u32_at(message.body, 0).map_or(0, |number| number as i32);
-                    return match number {
-                        0.. if self.torn => Progress::Torn,
-                        0.. => Progress::Done,
-                        error => Progress::Refused(error.saturating_neg()),
+                    return match message.refusal() {
+                        Some(error) => Progress::Refused(error),
+                        None if self.torn => Progress::Torn,
+                        None => Progress::Done,
                     };
                 }
                 _ => _ = self.told.add(&message),

@@ -14,7 +14,7 @@ use route::{IfIndex, SidId};
 
 use super::Mirror;
 use super::decode::message::{DONE, ERROR, Message, messages};
-use super::decode::{link, neighbour, shared, u32_at};
+use super::decode::{link, neighbour, shared};
 use super::dump::{Dump, Progress};
 use super::follow::Follow;
 use super::object::Object;
@@ -86,10 +86,7 @@ impl Asker {
             answer(&self.socket, &mut told)?;
             for message in messages(&told).map_while(Result::ok) {
                 if message.sequence == self.sequence && message.kind == ERROR {
-                    return match u32_at(message.body, 0).map_or(0, |number| number as i32) {
-                        0 => Ok(()),
-                        number => Err(io::Error::from_raw_os_error(number.saturating_neg())),
-                    };
+                    return message.refusal().map_or(Ok(()), |error| Err(io::Error::from_raw_os_error(error)));
                 }
             }
         }
@@ -232,14 +229,6 @@ impl Follower {
     /// Compares everything with the kernel at the next step; differences are counted, and mended.
     pub fn check(&mut self) {
         self.follow.check();
-    }
-
-    /// Asks the kernel to find out, or check, the Ethernet address of a neighbour whose packets it does not see.
-    ///
-    /// # Errors
-    /// What the system says of the socket. What becomes of the neighbour is told as an event.
-    pub fn keep_alive(&self, dev: IfIndex, addr: IpAddr) -> io::Result<()> {
-        self.events.send(&neighbour::keep_alive(dev, addr), 0).map(|_| ())
     }
 
     fn read_events(&mut self) -> io::Result<()> {

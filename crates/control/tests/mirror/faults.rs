@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use control::mirror::{Follower, Mirror};
+use control::mirror::{Asker, Follower, Mirror};
 use route::{Encap, Family, IfIndex, NeighbourState, Prefix, TableId};
 
 use crate::lab::{PORTS, batch, follower, in_namespace, ports_up, settle, shell};
@@ -268,7 +268,7 @@ fn sonic_buildimage_15583_a_neighbour_is_resolved_when_asked_for() {
         let mut follower = follower();
         let e1 = follower.mirror().editor().links().named("e1").unwrap().index;
         let gateway: IpAddr = "10.0.1.2".parse().unwrap();
-        follower.keep_alive(e1, gateway).unwrap();
+        Asker::new().unwrap().keep_alive(e1, gateway).unwrap();
         // Nobody answers; the kernel asks, and does not tell of it before it gives up.
         settle(&mut follower);
         let fresh = crate::lab::follower();

@@ -80,6 +80,14 @@ pub struct Message<'a> {
     pub body: &'a [u8],
 }
 
+impl Message<'_> {
+    /// The error number that an [`ERROR`] or [`DONE`] brings; none of an acknowledgement, or a dump that ends well.
+    pub fn refusal(&self) -> Option<i32> {
+        let number = u32_at(self.body, 0)? as i32;
+        (number < 0).then_some(number.saturating_neg())
+    }
+}
+
 /// The messages of a datagram; an error, once and last, when it ends within one.
 pub fn messages(datagram: &[u8]) -> impl Iterator<Item = Result<Message<'_>, Cut>> {
     let mut rest = datagram;
