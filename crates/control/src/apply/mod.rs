@@ -124,12 +124,7 @@ impl Configuration {
         let mut words = Vec::new();
         // Once something is missing that later lines build on, what they find missing says nothing.
         let mut sound = true;
-        loop {
-            let command = match lexer.next_line(&mut words) {
-                Ok(true) => command::parse(&words),
-                Ok(false) => break,
-                Err(error) => Err(error),
-            };
+        while let Some(command) = next_command(&mut lexer, &mut words) {
             errors.parsed &= command.is_ok();
             if let Err(error) = command.and_then(|command| if sound { applier.apply(&command) } else { Ok(()) }) {
                 sound &= !command::others_build_on(&words);
@@ -151,13 +146,8 @@ impl Configuration {
         }
         let mut lexer = Lexer::new(text);
         let mut words = Vec::new();
-        loop {
+        while let Some(command) = next_command(&mut lexer, &mut words) {
             let mut applier = Applier::new(self);
-            let command = match lexer.next_line(&mut words) {
-                Ok(true) => command::parse(&words),
-                Ok(false) => break,
-                Err(error) => Err(error),
-            };
             errors.parsed &= command.is_ok();
             match command.and_then(|command| applier.apply(&command)) {
                 Ok(()) => {
@@ -172,6 +162,15 @@ impl Configuration {
             }
         }
         (applied, Some(errors).filter(|errors| !errors.is_empty()))
+    }
+}
+
+/// The command of the next line, whose words are left in `words`; none behind the last.
+fn next_command<'t>(lexer: &mut Lexer<'t>, words: &mut Vec<Word<'t>>) -> Option<Result<Command<'t>, Error>> {
+    match lexer.next_line(words) {
+        Ok(true) => Some(command::parse(words)),
+        Ok(false) => None,
+        Err(error) => Some(Err(error)),
     }
 }
 
