@@ -6,12 +6,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-use testkit::differences::{Differences, Judgement};
+use testkit::differences::{Differences, Totals};
 use testkit::golden::{Case, Comparison, PORTS};
 use testkit::replay::{Replay, Scratch};
-
-/// Frames of a case that are described when they differ.
-const SHOWN: usize = 12;
 
 #[test]
 fn every_frame_is_as_linux_or_listed_as_different() {
@@ -40,7 +37,7 @@ fn every_frame_is_as_linux_or_listed_as_different() {
         let _ = writeln!(report, "{:45} {frames:4} frames {equal:4} equal {listed:3} listed  {mark}", case.name);
         if not_yet.is_none() && mark == "FAILED" {
             let _ = writeln!(failures, "{}: {}", case.name, complaint.unwrap_or_default());
-            describe(&mut failures, &comparison, &judgement);
+            failures.push_str(&judgement.describe(&comparison));
         }
     }
 
@@ -63,40 +60,4 @@ fn run(case: &Case) -> (Comparison, Option<String>) {
         false => format!("exit status {:?}: {}", outcome.status, outcome.stderr.trim()),
     });
     (case.compare(tx.path()), complaint)
-}
-
-fn describe(failures: &mut String, comparison: &Comparison, judgement: &Judgement) {
-    for difference in comparison.different.iter().filter(|difference| judgement.unlisted.contains(&difference.number)).take(SHOWN) {
-        let _ = writeln!(failures, "  {difference}");
-    }
-    if judgement.unlisted.len() > SHOWN {
-        let _ = writeln!(failures, "  and {} more", judgement.unlisted.len() - SHOWN);
-    }
-    for number in &judgement.stale {
-        let _ = writeln!(failures, "  frame {number} is listed and does not differ");
-    }
-}
-
-#[derive(Default)]
-struct Totals {
-    cases: usize,
-    frames: usize,
-    equal: usize,
-    listed: usize,
-}
-
-impl Totals {
-    fn add(&mut self, comparison: &Comparison, judgement: &Judgement) {
-        self.cases += 1;
-        self.frames += comparison.frames;
-        self.equal += judgement.equal;
-        self.listed += judgement.listed;
-    }
-}
-
-impl std::fmt::Display for Totals {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Totals { cases, frames, equal, listed } = self;
-        write!(f, "{cases} cases, {frames} frames compared: {equal} equal, {listed} listed as different")
-    }
 }

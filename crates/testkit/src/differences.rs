@@ -3,6 +3,7 @@
 use crate::golden::{Comparison, Difference};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write as _};
 use std::fs;
 use std::path::Path;
 
@@ -51,6 +52,9 @@ pub struct NotYet {
     pub missing: String,
 }
 
+/// Frames of a case that are described when they differ.
+const SHOWN: usize = 12;
+
 /// How a comparison stands against the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Judgement {
@@ -68,6 +72,51 @@ impl Judgement {
     /// True when every frame is as Linux or listed, and none is listed without need.
     pub fn is_good(&self) -> bool {
         self.unlisted.is_empty() && self.stale.is_empty()
+    }
+
+    /// What is not good about a comparison, a line each.
+    pub fn describe(&self, comparison: &Comparison) -> String {
+        let mut text = String::new();
+        for difference in comparison.different.iter().filter(|difference| self.unlisted.contains(&difference.number)).take(SHOWN) {
+            let _ = writeln!(text, "  {difference}");
+        }
+        if self.unlisted.len() > SHOWN {
+            let _ = writeln!(text, "  and {} more", self.unlisted.len() - SHOWN);
+        }
+        for number in &self.stale {
+            let _ = writeln!(text, "  frame {number} is listed and does not differ");
+        }
+        text
+    }
+}
+
+/// Of several cases.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// Cases compared.
+    pub cases: usize,
+    /// Frames compared.
+    pub frames: usize,
+    /// Those that are as Linux.
+    pub equal: usize,
+    /// Those that differ and are listed.
+    pub listed: usize,
+}
+
+impl Totals {
+    /// Adds a case.
+    pub fn add(&mut self, comparison: &Comparison, judgement: &Judgement) {
+        self.cases += 1;
+        self.frames += comparison.frames;
+        self.equal += judgement.equal;
+        self.listed += judgement.listed;
+    }
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Totals { cases, frames, equal, listed } = self;
+        write!(f, "{cases} cases, {frames} frames compared: {equal} equal, {listed} listed as different")
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use port::Time;
 use serde_json::Value;
 use testkit::capture::{self, Record};
-use testkit::differences::{Differences, Judgement};
+use testkit::differences::{Differences, Judgement, Totals};
 use testkit::golden::{Case, Comparison, PORTS, Rules, SPACING};
 use testkit::kernel;
 use testkit::questions::Questions;
@@ -30,8 +30,6 @@ use crate::router::{Failed, Router};
 const LANES: usize = 4;
 /// How often a case that differs is run again.
 const RETRIES: usize = 2;
-/// Frames of a case that are described when they differ.
-const SHOWN: usize = 12;
 /// How long what is expected may take to come out.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long after a frame something may come out that Linux does not send: after the last one, and after one that is listed as different and to which
@@ -92,7 +90,7 @@ fn run_all(way: &Way) {
     }
     let mut report = String::new();
     let mut failures = String::new();
-    let mut totals = (0, 0, 0, 0);
+    let mut totals = Totals::default();
     for (case, outcome) in cases.iter().zip(outcomes) {
         let (mut comparison, took) = match outcome {
             Ok(result) => result,
@@ -111,18 +109,16 @@ fn run_all(way: &Way) {
         }
         let mark = if judgement.is_good() { "ok" } else { "FAILED" };
         let (frames, equal, listed) = (comparison.frames, judgement.equal, judgement.listed);
-        totals = (totals.0 + 1, totals.1 + frames, totals.2 + equal, totals.3 + listed);
+        totals.add(&comparison, &judgement);
         let _ = writeln!(report, "{:45} {frames:4} frames {equal:4} equal {listed:3} listed  {took:7.1?}  {mark}", comparison.case);
         if !judgement.is_good() {
-            describe(&mut failures, &comparison, &judgement);
+            let _ = write!(failures, "{}:\n{}", comparison.case, judgement.describe(&comparison));
         }
     }
-    let (cases, frames, equal, listed) = totals;
     let sent = sent.load(Ordering::Relaxed);
-    let _ =
-        writeln!(report, "{cases} cases, {frames} frames compared: {equal} equal, {listed} listed as different; noref sent {sent} frames");
+    let _ = writeln!(report, "{totals}; noref sent {sent} frames");
     let _ = std::io::stdout().lock().write_all(format!("\n{report}").as_bytes());
-    assert!(sent > frames / 4, "noref sent {sent} frames only: who forwarded the others?");
+    assert!(sent > totals.frames / 4, "noref sent {sent} frames only: who forwarded the others?");
     assert!(failures.is_empty(), "these frames differ from Linux and are not listed, or are listed and do not differ:\n{failures}");
 }
 
@@ -224,19 +220,6 @@ fn judge(lists: &[&Differences], comparison: &Comparison) -> Judgement {
         all.stale.clear();
     }
     all
-}
-
-fn describe(failures: &mut String, comparison: &Comparison, judgement: &Judgement) {
-    let _ = writeln!(failures, "{}:", comparison.case);
-    for difference in comparison.different.iter().filter(|difference| judgement.unlisted.contains(&difference.number)).take(SHOWN) {
-        let _ = writeln!(failures, "  {difference}");
-    }
-    if judgement.unlisted.len() > SHOWN {
-        let _ = writeln!(failures, "  and {} more", judgement.unlisted.len() - SHOWN);
-    }
-    for number in &judgement.stale {
-        let _ = writeln!(failures, "  frame {number} is listed and does not differ");
-    }
 }
 
 /// How a case went and how long it took, or why it cannot be run here.
