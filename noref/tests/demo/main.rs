@@ -7,16 +7,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{Command, Output, Stdio};
 
+use testkit::program;
 use testkit::replay::Scratch;
-
-/// One lab at a time: each has two cores' worth of work in it.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn demo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_noref"));
@@ -37,9 +31,7 @@ fn run(arguments: &[&str]) -> Option<(u32, Output)> {
 }
 
 fn skip<T>(why: &str) -> Option<T> {
-    let why = format!("{why} (this needs root, iproute2, and a kernel with veth, AF_XDP and SRv6)");
-    assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty()), "{why}");
-    eprintln!("skipped: {why}");
+    program::skipped(&format!("{why} (this needs root, iproute2, and a kernel with veth, AF_XDP and SRv6)"));
     None
 }
 
@@ -80,7 +72,8 @@ fn the_first_command_of_the_readme_prints_what_the_readme_shows_but_for_numbers(
     let shown = block.strip_prefix("$ cargo run --release -- demo\n").expect("the first command is the demo");
     let (shown, _) = shown.split_once("```").expect("the end of the block");
 
-    let _alone = alone();
+    // One lab at a time: each has two cores' worth of work in it.
+    let _alone = program::alone();
     let Some((id, output)) = run(&[]) else { return };
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
     assert_eq!(masked(&text(&output.stdout)), masked(shown), "paste the real output into README.md:\n{}", text(&output.stdout));
@@ -89,14 +82,14 @@ fn the_first_command_of_the_readme_prints_what_the_readme_shows_but_for_numbers(
 
 #[test]
 fn interrupted_it_takes_the_lab_down_and_says_so() {
-    let _alone = alone();
+    let _alone = program::alone();
     let mut child = demo(&[]).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     if !read_until(&mut stdout, "noref routes beside the kernel") {
         let output = child.wait_with_output().unwrap();
         return skip(&text(&output.stderr)).unwrap_or_default();
     }
-    signal(&child, "INT");
+    program::signal(child.id(), "INT");
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).unwrap();
     let id = child.id();
@@ -108,7 +101,7 @@ fn interrupted_it_takes_the_lab_down_and_says_so() {
 
 #[test]
 fn a_lab_that_is_kept_forwards_until_it_is_taken_down() {
-    let _alone = alone();
+    let _alone = program::alone();
     let Some((id, output)) = run(&["--keep"]) else { return };
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stderr));
@@ -148,9 +141,4 @@ fn without_privileges_it_says_so_and_replays_the_example() {
 /// Reads lines up to one that begins so; false when there is none.
 fn read_until(stdout: &mut impl BufRead, word: &str) -> bool {
     stdout.lines().map_while(Result::ok).any(|line| line.starts_with(word))
-}
-
-fn signal(child: &Child, name: &str) {
-    let told = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status().unwrap();
-    assert!(told.success());
 }
