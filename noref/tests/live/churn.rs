@@ -45,16 +45,17 @@ pub fn batch(lab: &Lab, text: &str) -> Duration {
     begin.elapsed()
 }
 
-/// The IPv4 prefixes in the kernel's main table.
-fn kernel_routes(lab: &Lab) -> BTreeSet<String> {
-    let shown = lab.router.ip("-j -4 route show table main").unwrap();
+/// The routes in the kernel's main table, each with its prefix. `family` is `-4` or `-6`.
+pub fn kernel_routes(lab: &Lab, family: &str) -> Vec<(String, Value)> {
+    let (all, host) = if family == "-4" { ("0.0.0.0/0", "/32") } else { ("::/0", "/128") };
+    let shown = lab.router.ip(&format!("-j {family} route show table main")).unwrap();
     let rows: Vec<Value> = serde_json::from_str(&shown).unwrap();
     let prefix = |row: &Value| match row.get("dst").and_then(Value::as_str).unwrap_or_default() {
-        "default" => "0.0.0.0/0".to_owned(),
-        host if !host.contains('/') => format!("{host}/32"),
-        prefix => prefix.to_owned(),
+        "default" => all.to_owned(),
+        prefix if prefix.contains('/') => prefix.to_owned(),
+        address => format!("{address}{host}"),
     };
-    rows.iter().map(prefix).collect()
+    rows.into_iter().map(|row| (prefix(&row), row)).collect()
 }
 
 /// Those in noref's.
@@ -68,7 +69,7 @@ fn routes(bed: &Bed) -> BTreeSet<String> {
 pub fn assert_equal_to_the_kernel(bed: &Bed) {
     let settled = |row: &Value| row.get("settled") == Some(&Value::Bool(true));
     bed.wait_until("the mirror settles", SETTLED, |bed| bed.router.show("mirror").iter().all(settled));
-    let kernel = kernel_routes(&bed.lab);
+    let kernel: BTreeSet<_> = kernel_routes(&bed.lab, "-4").into_iter().map(|(prefix, _)| prefix).collect();
     let begin = Instant::now();
     let mut mirror = routes(bed);
     while mirror != kernel && begin.elapsed() < SETTLED {

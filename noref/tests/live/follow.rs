@@ -24,23 +24,15 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 /// Those of the kernel's main table, both families, but for multicast.
 fn kernel(bed: &Bed) -> Routes {
     let mut routes = Routes::new();
-    for (family, all, host) in [("-4", "0.0.0.0/0", "/32"), ("-6", "::/0", "/128")] {
-        let shown = bed.lab.router.ip(&format!("-j {family} route show table main")).unwrap();
-        let rows: Vec<Value> = serde_json::from_str(&shown).unwrap();
-        for row in rows.iter().filter(|row| text(row, "type") != "multicast") {
-            let prefix = match text(row, "dst") {
-                "default" => all.to_owned(),
-                prefix if prefix.contains('/') => prefix.to_owned(),
-                address => format!("{address}{host}"),
-            };
-            let way = |row: &Value| {
-                let via = row.get("via").map_or("", |via| text(via, "host"));
-                let gateway = if via.is_empty() { text(row, "gateway") } else { via };
-                (gateway.to_owned(), text(row, "dev").to_owned())
-            };
-            let ways = row.get("nexthops").and_then(Value::as_array).map_or_else(|| vec![way(row)], |ways| ways.iter().map(way).collect());
-            routes.entry(prefix).or_default().extend(ways);
-        }
+    let rows = ["-4", "-6"].into_iter().flat_map(|family| churn::kernel_routes(&bed.lab, family));
+    for (prefix, row) in rows.filter(|(_, row)| text(row, "type") != "multicast") {
+        let way = |row: &Value| {
+            let via = row.get("via").map_or("", |via| text(via, "host"));
+            let gateway = if via.is_empty() { text(row, "gateway") } else { via };
+            (gateway.to_owned(), text(row, "dev").to_owned())
+        };
+        let ways = row.get("nexthops").and_then(Value::as_array).map_or_else(|| vec![way(&row)], |ways| ways.iter().map(way).collect());
+        routes.entry(prefix).or_default().extend(ways);
     }
     routes.retain(|_, ways| ways.iter().all(|(_, dev)| dev != "lo"));
     routes
