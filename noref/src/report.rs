@@ -2,13 +2,14 @@
 
 mod count;
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use port::capture::CaptureError;
 use serde::{Deserialize, Serialize};
 
 pub use self::count::{drops, sid};
 use crate::args::Refs;
+use crate::show::columns::{Align, Columns};
 
 /// The layout's number in JSON: it changes when a field goes or changes its meaning, not when one is added.
 const LAYOUT: u32 = 1;
@@ -173,32 +174,24 @@ impl fmt::Display for Report {
         }
         writeln!(f, "{dropped} dropped")?;
 
-        let mut ports = Columns::new(["port", "received", "bytes", "sent", "bytes", "to the host"]);
-        for PortReport { port, received, sent, delivered } in &self.ports {
-            ports.row([port, &received.packets, &received.bytes, &sent.packets, &sent.bytes, delivered]);
-        }
-        write!(f, "\n{ports}")?;
+        let row = |PortReport { port, received, sent, delivered }: &PortReport| {
+            cells([port, &received.packets, &received.bytes, &sent.packets, &sent.bytes, delivered])
+        };
+        columns(f, &["port", "received", "bytes", "sent", "bytes", "to the host"], self.ports.iter().map(row))?;
 
         if !self.drops.is_empty() {
-            let mut drops = Columns::new(["dropped", "packets", "meaning"]);
-            for DropReport { reason, packets, meaning } in &self.drops {
-                drops.row([reason, packets, meaning]);
-            }
-            write!(f, "\n{drops}")?;
+            let row = |DropReport { reason, packets, meaning }: &DropReport| cells([reason, packets, meaning]);
+            columns(f, &["dropped", "packets", "meaning"], self.drops.iter().map(row))?;
         }
         if !self.sids.is_empty() {
-            let mut sids = Columns::new(["SID", "table", "behaviour", "packets", "bytes", "errors"]);
-            for SidReport { sid, table, behavior, packets, bytes, errors } in &self.sids {
-                sids.row([sid, table, behavior, packets, bytes, errors]);
-            }
-            write!(f, "\n{sids}")?;
+            let row = |SidReport { sid, table, behavior, packets, bytes, errors }: &SidReport| {
+                cells([sid, table, behavior, packets, bytes, errors])
+            };
+            columns(f, &["SID", "table", "behaviour", "packets", "bytes", "errors"], self.sids.iter().map(row))?;
         }
         if !self.events.is_empty() {
-            let mut events = Columns::new(["port", "event", "count"]);
-            for EventReport { port, event, count } in &self.events {
-                events.row([port, event, count]);
-            }
-            write!(f, "\n{events}")?;
+            let row = |EventReport { port, event, count }: &EventReport| cells([port, event, count]);
+            columns(f, &["port", "event", "count"], self.events.iter().map(row))?;
         }
         for BrokenReport { capture, packets, offset, why } in &self.broken {
             write!(f, "\n{capture}: {why} (at byte {offset}, after {})\n", counted(*packets, "packet"))?;
@@ -212,42 +205,20 @@ fn counted(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// Lines whose columns stand below each other: numbers to the right, words to the left.
-struct Columns<const N: usize> {
-    rows: Vec<[String; N]>,
+fn cells<const N: usize>(cells: [&dyn ToString; N]) -> Vec<String> {
+    cells.map(|cell| cell.to_string()).to_vec()
 }
 
-impl<const N: usize> Columns<N> {
-    fn new(heading: [&str; N]) -> Columns<N> {
-        Columns { rows: vec![heading.map(str::to_owned)] }
-    }
-
-    fn row(&mut self, cells: [&dyn ToString; N]) {
-        self.rows.push(cells.map(|cell| cell.to_string()));
-    }
-
-    /// A column of numbers; its heading does not count.
-    fn is_number(&self, column: usize) -> bool {
-        self.rows.iter().skip(1).all(|row| row[column].parse::<u64>().is_ok())
-    }
-}
-
-impl<const N: usize> fmt::Display for Columns<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for row in &self.rows {
-            let mut line = String::new();
-            for (column, cell) in row.iter().enumerate() {
-                let width = self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-                let gap = if column == 0 { "" } else { "  " };
-                match self.is_number(column) {
-                    true => write!(line, "{gap}{cell:>width$}")?,
-                    false => write!(line, "{gap}{cell:<width$}")?,
-                }
-            }
-            writeln!(f, "{}", line.trim_end())?;
-        }
-        Ok(())
-    }
+/// Writes an empty line and rows whose columns stand below each other: numbers to the right, words to the left.
+fn columns(f: &mut fmt::Formatter<'_>, heading: &[&'static str], rows: impl Iterator<Item = Vec<String>>) -> fmt::Result {
+    let rows: Vec<_> = rows.collect();
+    let is_number = |column: usize| rows.iter().all(|row| row.get(column).is_some_and(|cell| cell.parse::<u64>().is_ok()));
+    let align = |column| if is_number(column) { Align::Right } else { Align::Left };
+    let heading: Vec<_> = heading.iter().enumerate().map(|(column, word)| (*word, align(column))).collect();
+    let mut text = Vec::new();
+    // A vector takes everything.
+    let _ = Columns::new(&heading).print(&rows, &mut text);
+    write!(f, "\n{}", String::from_utf8_lossy(&text))
 }
 
 #[cfg(test)]
