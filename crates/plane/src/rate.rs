@@ -36,24 +36,32 @@ impl From<IpAddr> for Peer {
     }
 }
 
-/// Linux's `inet_peer`, as far as limits go. Times are milliseconds.
+/// A token bucket whose tokens are time: it fills with the time that passes, in whatever unit its user has.
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
-    tokens: u64,
-    last: u64,
-    redirects: u32,
+pub(crate) struct Tokens {
+    pub(crate) saved: u64,
+    /// When it was asked last.
+    pub(crate) last: u64,
 }
 
-impl Bucket {
-    fn take(&mut self, now: u64, price: u64, limit: u64) -> bool {
-        self.tokens = (self.tokens + now.saturating_sub(self.last)).min(limit);
+impl Tokens {
+    /// Takes `price` out if there is as much, after what has come in since the last time, up to `limit`.
+    pub(crate) fn take(&mut self, now: u64, price: u64, limit: u64) -> bool {
+        self.saved = self.saved.saturating_add(now.saturating_sub(self.last)).min(limit);
         self.last = now;
-        let allowed = self.tokens >= price;
+        let allowed = self.saved >= price;
         if allowed {
-            self.tokens -= price;
+            self.saved -= price;
         }
         allowed
     }
+}
+
+/// Linux's `inet_peer`, as far as limits go. Times are milliseconds.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    tokens: Tokens,
+    redirects: u32,
 }
 
 /// The buckets of the peers that were sent something lately, at most 65536.
@@ -73,14 +81,14 @@ impl Peers {
     /// net.ipv4.icmp_ratelimit is 0, and neither must the caller.
     pub fn allow(&mut self, peer: impl Into<Peer>, timeout_ms: u32, now_ns: u64) -> bool {
         let now = milliseconds(now_ns);
-        self.bucket(peer.into(), now).take(now, timeout_ms.into(), BURST * u64::from(timeout_ms))
+        self.bucket(peer.into(), now).tokens.take(now, timeout_ms.into(), BURST * u64::from(timeout_ms))
     }
 
     /// May `peer` be told that the route of an IPv4 packet of its is unreachable or prohibited, or that there is none? Five at once, then one a
     /// second, out of the same bucket as [`Peers::allow`] and whatever net.ipv4.icmp_ratelimit says (Linux's `ip_error`).
     pub fn allow_route_error4(&mut self, peer: impl Into<Peer>, now_ns: u64) -> bool {
         let now = milliseconds(now_ns);
-        self.bucket(peer.into(), now).take(now, ROUTE_ERROR.0, ROUTE_ERROR.1)
+        self.bucket(peer.into(), now).tokens.take(now, ROUTE_ERROR.0, ROUTE_ERROR.1)
     }
 
     /// May `peer`, who sent an IPv4 packet the long way round, get a redirect? The pause between two doubles from 20 ms on; after nine that it
@@ -88,17 +96,17 @@ impl Peers {
     pub fn allow_redirect4(&mut self, peer: impl Into<Peer>, now_ns: u64) -> bool {
         let now = milliseconds(now_ns);
         let bucket = self.bucket(peer.into(), now);
-        if now > bucket.last + REDIRECT_SILENCE {
-            bucket.tokens = 0;
+        if now > bucket.tokens.last + REDIRECT_SILENCE {
+            bucket.tokens.saved = 0;
             bucket.redirects = 0;
         }
         if bucket.redirects >= REDIRECTS {
-            bucket.last = now;
+            bucket.tokens.last = now;
             return false;
         }
-        let allowed = bucket.redirects == 0 || now > bucket.last + (REDIRECT_PAUSE << bucket.redirects);
+        let allowed = bucket.redirects == 0 || now > bucket.tokens.last + (REDIRECT_PAUSE << bucket.redirects);
         if allowed {
-            bucket.last = now;
+            bucket.tokens.last = now;
             bucket.redirects += 1;
         }
         allowed
@@ -110,9 +118,9 @@ impl Peers {
             self.young.clear();
         }
         let old = &mut self.old;
-        self.young
-            .entry(peer)
-            .or_insert_with(|| old.remove(&peer).unwrap_or(Bucket { tokens: 0, last: now.saturating_sub(FRESH), redirects: 0 }))
+        self.young.entry(peer).or_insert_with(|| {
+            old.remove(&peer).unwrap_or(Bucket { tokens: Tokens { saved: 0, last: now.saturating_sub(FRESH) }, redirects: 0 })
+        })
     }
 }
 

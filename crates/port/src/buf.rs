@@ -97,12 +97,10 @@ impl Buf {
     /// When the buffer would have 4 MiB or more, or a headroom of 64 KiB.
     pub fn reserve_front(&mut self, n: usize) {
         let more = n.saturating_sub(self.headroom());
-        let head = self.headroom();
-        let mut moved = Buf::with_room(head + more, self.capacity() - head);
-        // What stood in front of the packet goes with it.
-        moved.trim_to(more, head + self.len());
-        moved.copy_from_slice(&self.whole()[..head + self.len()]);
-        moved.trim_front(head);
+        let end = self.end();
+        let mut moved = Buf::with_room(self.headroom() + more, self.capacity() - self.headroom());
+        moved.whole_mut()[more..more + end].copy_from_slice(&self.whole()[..end]);
+        moved.len = self.len;
         *self = moved;
     }
 
@@ -197,8 +195,8 @@ impl Buf {
         }
     }
 
-    #[expect(clippy::len_without_is_empty, reason = "that of the slice")]
     /// Bytes of the packet.
+    #[expect(clippy::len_without_is_empty, reason = "that of the slice")]
     #[inline]
     pub fn len(&self) -> usize {
         self.len as usize
@@ -214,13 +212,6 @@ impl Buf {
     #[inline]
     fn end(&self) -> usize {
         self.headroom() + self.len()
-    }
-
-    /// The packet is to be the `len` bytes at `head`.
-    fn trim_to(&mut self, head: usize, len: usize) {
-        assert!(head <= usize::from(u16::MAX) && head + len <= self.capacity(), "a packet within its memory");
-        self.head = head as u16;
-        self.len = len as u32;
     }
 
     /// The memory, with what is free in it.

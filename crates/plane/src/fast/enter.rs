@@ -4,8 +4,9 @@ use port::Buf;
 use route::{Address, IfIndex};
 use wire::checksum::Sum;
 use wire::{EtherType, Mac, eth, ipv4, ipv6, proto};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, IntoBytes};
 
+use super::frame::{Frame4, Frame6};
 use super::lanes::{Lanes, PlaceInBurst, Scope};
 use super::state::State;
 use crate::context::Context;
@@ -73,14 +74,6 @@ impl Ingress {
     }
 }
 
-/// An IPv6 packet in its frame.
-#[derive(FromBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-struct Frame6 {
-    eth: eth::Header,
-    ip: ipv6::Header,
-}
-
 /// Checks an IPv6 frame as `ip6_input` does and takes its Ethernet header off; none for what that must see.
 #[inline]
 fn plain6(buf: &mut Buf) -> Option<u128> {
@@ -94,14 +87,6 @@ fn plain6(buf: &mut Buf) -> Option<u128> {
     buf.trim_front(eth::LEN);
     buf.truncate(ipv6::LEN + len);
     Some(dst)
-}
-
-/// An IPv4 packet in its frame.
-#[derive(FromBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-struct Frame4 {
-    eth: eth::Header,
-    ip: ipv4::Header,
 }
 
 /// As [`plain6`] for IPv4.

@@ -61,17 +61,19 @@ impl<A: Address> Family<A> {
     #[inline(always)]
     pub(super) fn push(&mut self, scope: Scope, place: PlaceInBurst, key: A::Key) -> bool {
         match self.lanes.first_mut() {
-            Some(lane) if lane.scope == scope && self.used != 0 => lane.push(self.share, place, key),
-            _ => return self.push_elsewhere(scope, place, key),
+            Some(lane) if lane.scope == scope && self.used != 0 => {
+                lane.push(self.share, place, key);
+                true
+            }
+            _ => self.push_elsewhere(scope, place, key),
         }
-        true
     }
 
     /// As [`Family::push`] where not the first tables are asked.
     #[inline(never)]
     fn push_elsewhere(&mut self, scope: Scope, place: PlaceInBurst, key: A::Key) -> bool {
         let share = self.share;
-        let used = self.lanes.get(..self.used).unwrap_or_default();
+        let used = &self.lanes[..self.used];
         let at = used.iter().position(|lane| lane.scope == scope).unwrap_or(self.used);
         if at == SCOPES {
             return false;
@@ -80,7 +82,7 @@ impl<A: Address> Family<A> {
             self.lanes.push(Lane { scope, asking: Vec::with_capacity(BURST), keys: Vec::with_capacity(BURST) });
         }
         self.used = self.used.max(at + 1);
-        let Some(lane) = self.lanes.get_mut(at) else { return false };
+        let lane = &mut self.lanes[at];
         lane.scope = scope;
         lane.push(share, place, key);
         true

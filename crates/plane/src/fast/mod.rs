@@ -10,6 +10,7 @@
 //! the same answers. Traced packets take the general way, which writes everything down.
 
 mod enter;
+mod frame;
 mod lanes;
 mod state;
 mod step;

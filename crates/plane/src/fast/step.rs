@@ -62,6 +62,7 @@ impl<'g> Here<'g> {
 /// The burst under way.
 pub(super) struct Pass<'p, 'c, 'g> {
     pub(super) cx: &'p Context<'c, 'g>,
+    /// In each place a frame; an empty buffer once the packet has taken the general way.
     pub(super) frames: &'p mut [Buf],
     pub(super) runs: Runs<'p>,
     /// Number of the first frame.
@@ -87,7 +88,7 @@ impl<'g> Pass<'_, '_, 'g> {
                 if let Some(ahead) = self.frames.get(place + AHEAD) {
                     ahead.prefetch();
                 }
-                let (Some(buf), Some(state)) = (self.frames.get_mut(place), self.states.get_mut(place)) else { break };
+                let (buf, state) = (&mut self.frames[place], &mut self.states[place]);
                 ingress.received.add(buf.len());
                 if !ingress.enter(place as PlaceInBurst, buf, state, self.next) {
                     let packet = Packet::new(Version::V6, std::mem::take(buf), time, self.first + place as u64, ingress.index);
@@ -129,7 +130,7 @@ impl<'g> Pass<'_, '_, 'g> {
         let (cx, at) = (self.cx, usize::from(place));
         let fib = &cx.tables.network.v6;
         let held = self.hold(fib, route);
-        let (Some(way), Some(buf)) = (self.ways.of(cx, fib, route), self.frames.get_mut(at)) else { return };
+        let (way, buf) = (self.ways.of(cx, fib, route), &mut self.frames[at]);
         let state = &mut self.states[at];
         match way.does {
             Does::Process(id, sid) => {
@@ -167,7 +168,7 @@ impl<'g> Pass<'_, '_, 'g> {
         let held = self.hold(fib, route);
         let state = &self.states[at];
         self.here.look(cx, state);
-        let (Some(way), Some(buf)) = (self.ways.of(cx, fib, route), self.frames.get_mut(at)) else { return };
+        let (way, buf) = (self.ways.of(cx, fib, route), &mut self.frames[at]);
         let src = ipv4::Header::read(buf).map_or(Ipv4Addr::UNSPECIFIED, ipv4::Header::src);
         if !self.here.open4 || way.dev == state.iif || cx.links.is_own4(src) {
             return self.general4(place, key, route, held);
@@ -197,7 +198,7 @@ impl<'g> Pass<'_, '_, 'g> {
         let state = &mut self.states[at];
         self.here.look(self.cx, state);
         state.changed(true);
-        let Some(buf) = self.frames.get_mut(at) else { return };
+        let buf = &mut self.frames[at];
         let outcome = seg6::put_on(policy, source, buf, inner, &self.here.env);
         let dst = destination(buf);
         match outcome {
@@ -228,7 +229,7 @@ impl Pass<'_, '_, '_> {
     /// Asks for what a behaviour wants, if one address is all it takes.
     #[inline]
     fn again(&mut self, place: PlaceInBurst, wish: &Next) {
-        let Some(buf) = self.frames.get(usize::from(place)) else { return };
+        let buf = &self.frames[usize::from(place)];
         match wish {
             Next::Onward => self.onward(place, destination(buf)),
             Next::Route6(lookup) => {
@@ -248,7 +249,7 @@ impl Pass<'_, '_, '_> {
     #[inline]
     fn again6(&mut self, place: PlaceInBurst, lookup: &Lookup6) -> bool {
         let Lookup6 { nexthop, oif, table, vrf, local } = *lookup;
-        let Some(header) = self.frames.get(usize::from(place)).and_then(|buf| ipv6::Header::read(buf)) else { return false };
+        let Some(header) = ipv6::Header::read(&self.frames[usize::from(place)]) else { return false };
         let (src, dst) = (header.src().key(), nexthop.map_or(header.dst().key(), Address::key));
         if oif.is_some() || !is_plain6(src) || !is_plain6(dst) {
             return false;
@@ -265,7 +266,7 @@ impl Pass<'_, '_, '_> {
     #[inline]
     fn again4(&mut self, place: PlaceInBurst, lookup: &Lookup4) -> bool {
         let Lookup4 { nexthop, vrf } = *lookup;
-        let Some(header) = self.frames.get(usize::from(place)).and_then(|buf| ipv4::Header::read(buf)) else { return false };
+        let Some(header) = ipv4::Header::read(&self.frames[usize::from(place)]) else { return false };
         let dst = nexthop.unwrap_or(header.dst());
         if header.header_len() != ipv4::LEN || check_addresses(header.src(), dst) != Ok(Addresses::Route) {
             return false;
@@ -348,7 +349,7 @@ impl<'g> Pass<'_, '_, 'g> {
     fn packet(&mut self, place: PlaceInBurst, version: Version) -> Packet {
         let at = usize::from(place);
         let State { iif, dev, lookups, framed, .. } = self.states[at];
-        let buf = self.frames.get_mut(at).map(std::mem::take).unwrap_or_default();
+        let buf = std::mem::take(&mut self.frames[at]);
         // Linux looks at options where a packet comes in from a link, and one out of a tunnel came in as IPv6.
         let tunnelled = version == Version::V4 && !framed;
         Packet {

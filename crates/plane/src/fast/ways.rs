@@ -5,9 +5,10 @@ use std::net::{IpAddr, Ipv6Addr};
 use port::Buf;
 use route::{Address, Dst, Encap, Fib, IfIndex, Kind, LinkKind, NeighbourState, Nexthop, RouteRefs, SidId};
 use srv6::{Policy, Sid};
-use wire::{EtherType, eth, ipv4, ipv6};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use wire::{EtherType, eth};
+use zerocopy::FromBytes;
 
+use super::frame::{Frame4, Frame6};
 use crate::context::Context;
 use crate::counters::PacketCount;
 use crate::seg6;
@@ -91,18 +92,24 @@ impl<'g> Ways<'g> {
 
     /// What the route of this number does, to be asked for with the key of a packet.
     #[inline]
-    pub(super) fn of<A: Address>(&mut self, cx: &Context<'_, 'g>, fib: &Fib<A>, number: u32) -> Option<&mut Way<'g>> {
+    pub(super) fn of<A: Address>(&mut self, cx: &Context<'_, 'g>, fib: &Fib<A>, number: u32) -> &mut Way<'g> {
         let route = u64::from(number) << 8 | u64::from(A::BITS);
         let at = (number as usize).wrapping_mul(2) + usize::from(A::BITS == 32);
-        let place = &mut self.index[at % PLACES];
-        let found = usize::from(*place).wrapping_sub(1);
-        if self.ways.get(found).is_some_and(|way| way.route == route) {
-            return self.ways.get_mut(found);
+        let found = usize::from(self.index[at % PLACES]).wrapping_sub(1);
+        if self.ways.get(found).is_none_or(|way| way.route != route) {
+            return self.meet(cx, fib, number, route, at % PLACES);
         }
+        &mut self.ways[found]
+    }
+
+    /// Works out what a route does that was not met yet, or not lately.
+    #[inline(never)]
+    fn meet<A: Address>(&mut self, cx: &Context<'_, 'g>, fib: &Fib<A>, number: u32, route: u64, place: usize) -> &mut Way<'g> {
         let (does, dev) = work_out(cx, fib, number);
+        let at = self.ways.len();
         self.ways.push(Way { route, does, dev, count: PacketCount::default() });
-        *place = self.ways.len() as u16;
-        self.ways.last_mut()
+        self.index[place] = at as u16 + 1;
+        &mut self.ways[at]
     }
 
     /// Writes down what was counted.
@@ -128,7 +135,6 @@ impl Default for Ways<'_> {
 }
 
 /// What a route does, and its device.
-#[inline(never)]
 fn work_out<'g, A: Address>(cx: &Context<'_, 'g>, fib: &Fib<A>, number: u32) -> (Does<'g>, IfIndex) {
     let nothing = (Does::Else, IfIndex(0));
     // Packets take references of their own, where they are to.
@@ -171,26 +177,11 @@ fn exit<A: Address>(cx: &Context<'_, '_>, dst: &Dst, hop: &Nexthop, to: Option<I
     Some(Exit { dev: hop.dev, port: port as u32, mtu, header: eth::Header::new(mac, out.mac, ethertype) })
 }
 
+/// The way by the route of this number to `to`, which is on its link. None as for [`exit`].
 #[inline(never)]
 fn exit_to<A: Address>(cx: &Context<'_, '_>, fib: &Fib<A>, number: u32, to: IpAddr) -> Option<Exit> {
     let dst = fib.route(cx.guard, number, RouteRefs::Noref)?;
     exit::<A>(cx, &dst, only_way(&dst)?, Some(to))
-}
-
-/// An IPv6 packet in its frame.
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-struct Frame6 {
-    eth: eth::Header,
-    ip: ipv6::Header,
-}
-
-/// An IPv4 packet in its frame.
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-struct Frame4 {
-    eth: eth::Header,
-    ip: ipv4::Header,
 }
 
 impl Exit {

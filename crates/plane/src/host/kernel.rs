@@ -10,6 +10,7 @@ use route::{DropReason, IfIndex};
 use super::Host;
 use super::resolver::Key;
 use crate::packet::{Packet, Version};
+use crate::rate::Tokens;
 use crate::trace::Ledger;
 
 /// Packets that a worker leaves to the kernel in a second: each costs a system call and the kernel's way of a packet on the worker's core, some 10 µs, so a
@@ -46,15 +47,12 @@ pub(crate) struct Kernel {
     allowance: Allowance,
 }
 
-/// A token bucket of nanoseconds: it fills with the time that passes by the packets' clock, and a packet takes its price out.
-struct Allowance {
-    saved: u64,
-    last: Time,
-}
+/// How many packets may go up, in nanoseconds by the packets' clock: each takes its price.
+struct Allowance(Tokens);
 
 impl Default for Allowance {
     fn default() -> Allowance {
-        Allowance { saved: Allowance::MOST, last: Time::ZERO }
+        Allowance(Tokens { saved: Allowance::MOST, last: 0 })
     }
 }
 
@@ -64,15 +62,7 @@ impl Allowance {
 
     /// May one more packet go up? One that waited may be older than the last: then no time has passed.
     fn take(&mut self, now: Time) -> bool {
-        self.saved = self.saved.saturating_add(now.0.saturating_sub(self.last.0)).min(Allowance::MOST);
-        self.last = self.last.max(now);
-        match self.saved.checked_sub(Allowance::PRICE) {
-            Some(left) => {
-                self.saved = left;
-                true
-            }
-            None => false,
-        }
+        self.0.take(now.0.max(self.0.last), Allowance::PRICE, Allowance::MOST)
     }
 }
 

@@ -103,11 +103,8 @@ impl<T: Plain> Producer<T> {
     #[inline]
     #[must_use]
     pub(super) fn push(&mut self, value: T) -> bool {
-        if self.written.wrapping_sub(self.taken) >= self.ring.size {
-            self.taken = self.ring.consumer().load(Ordering::Acquire);
-            if self.written.wrapping_sub(self.taken) >= self.ring.size {
-                return false;
-            }
+        if !self.has_room(1) {
+            return false;
         }
         // SAFETY: the slot is ours: the consumer has gone past it, which was loaded with acquire, and does not look at it before it is shown.
         unsafe { self.ring.slot(self.written).write(value) };
@@ -118,11 +115,11 @@ impl<T: Plain> Producer<T> {
     /// True when there is room for so many more.
     #[inline]
     pub(super) fn has_room(&mut self, values: u32) -> bool {
-        let room = |taken| self.ring.size - self.written.wrapping_sub(taken);
-        if room(self.taken) < values {
+        let full = |taken| self.ring.size.saturating_sub(self.written.wrapping_sub(taken)) < values;
+        if full(self.taken) {
             self.taken = self.ring.consumer().load(Ordering::Acquire);
         }
-        self.ring.size - self.written.wrapping_sub(self.taken) >= values
+        !full(self.taken)
     }
 
     /// Shows the kernel what was put in.
