@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use route::{Conf4, Conf6, ConfigError, Editor, Settings};
+use route::{Conf4, Conf6, ConfigError, Editor, HashField, Settings};
 
 use crate::error::{Error, Fault};
 use crate::span::{Span, Spanned, Word};
@@ -97,6 +97,10 @@ pub const SYSCTLS: &[Sysctl] = &[
     router("net.ipv4.icmp_errors_use_inbound_ifaddr", 0, 1, |all, value| all.icmp4_errors_use_inbound = value != 0),
     router("net.ipv4.icmp_echo_ignore_all", 0, 1, |all, value| all.icmp4_echo_ignore_all = value != 0),
     router("net.ipv4.icmp_echo_ignore_broadcasts", 0, 1, |all, value| all.icmp4_echo_ignore_broadcasts = value != 0),
+    router("net.ipv4.fib_multipath_hash_policy", 0, 3, |all, value| all.multipath4.policy = value as u8),
+    router("net.ipv4.fib_multipath_hash_fields", 1, HashField::ALL as i64, |all, value| all.multipath4.fields = value as u16),
+    router("net.ipv4.fib_multipath_hash_seed", 0, u32::MAX as i64, |all, value| all.multipath_seed = value as u32),
+    router("net.ipv4.fib_multipath_use_neigh", 0, 1, |all, value| all.multipath_use_neigh = value != 0),
     conf4("net.ipv4.conf.*.forwarding", 0, 1, |conf, value| conf.forwarding = value != 0),
     conf4("net.ipv4.conf.*.rp_filter", 0, 2, |conf, value| conf.rp_filter = value as u8),
     conf4("net.ipv4.conf.*.accept_source_route", 0, 1, |conf, value| conf.accept_source_route = value != 0),
@@ -106,6 +110,8 @@ pub const SYSCTLS: &[Sysctl] = &[
     router("net.ipv6.icmp.ratelimit", 0, INT, |all, value| all.icmp6_ratelimit = value as u32),
     router("net.ipv6.icmp.echo_ignore_all", 0, 1, |all, value| all.icmp6_echo_ignore_all = value != 0),
     router("net.ipv6.seg6_flowlabel", -1, 1, |all, value| all.seg6_flowlabel = value as i8),
+    router("net.ipv6.fib_multipath_hash_policy", 0, 3, |all, value| all.multipath6.policy = value as u8),
+    router("net.ipv6.fib_multipath_hash_fields", 1, HashField::ALL as i64, |all, value| all.multipath6.fields = value as u16),
     conf6("net.ipv6.conf.*.forwarding", 0, 1, |conf, value| conf.forwarding = value != 0),
     conf6("net.ipv6.conf.*.seg6_enabled", 0, 1, |conf, value| conf.seg6_enabled = value != 0),
     conf6("net.ipv6.conf.*.seg6_require_hmac", -1, 1, |conf, value| conf.seg6_require_hmac = value as i8),
@@ -122,12 +128,6 @@ pub const SYSCTLS: &[Sysctl] = &[
 
 /// Settings of Linux that change what a router does and that noref does not have yet.
 const LATER: &[&str] = &[
-    "net.ipv4.fib_multipath_hash_policy",
-    "net.ipv4.fib_multipath_hash_fields",
-    "net.ipv4.fib_multipath_hash_seed",
-    "net.ipv4.fib_multipath_use_neigh",
-    "net.ipv6.fib_multipath_hash_policy",
-    "net.ipv6.fib_multipath_hash_fields",
     "net.ipv4.ip_forward_use_pmtu",
     "net.ipv4.ip_forward_update_priority",
     "net.ipv4.ipfrag_high_thresh",
@@ -299,7 +299,8 @@ mod tests {
         assert_eq!(fault("sysctl -w net.ipv4.ip_forwad=1"), "unknown setting \"net.ipv4.ip_forwad\"");
         assert_eq!(fault("sysctl -w net.ipv4.conf.e0.100.rp_filter=1"), "unknown setting \"net.ipv4.conf.e0.100.rp_filter\"");
         assert_eq!(fault("sysctl -w net.ipv4.conf.*.rp_filter.x=1"), "unknown setting \"net.ipv4.conf.*.rp_filter.x\"");
-        assert_eq!(fault("sysctl -w net.ipv4.fib_multipath_hash_policy=1"), "net.ipv4.fib_multipath_hash_policy is not implemented yet");
+        assert_eq!(fault("sysctl -w net.ipv4.ipfrag_time=1"), "net.ipv4.ipfrag_time is not implemented yet");
+        assert_eq!(only("sysctl -w net.ipv4.fib_multipath_hash_fields=0x37"), ("net.ipv4.fib_multipath_hash_fields", None, 0x37));
         assert_eq!(fault("sysctl -w net.ipv6.conf.e0.accept_ra=1"), "net.ipv6.conf.*.accept_ra other than 0 is not implemented yet");
         assert_eq!(
             fault("sysctl -w net.ipv4.ip_default_ttl=256"),

@@ -3,10 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rcu::Guard;
-use route::{Address, Dst, Flow, IfIndex, Kind, Link, LinkKind, Links, RouteRefs, Settings, TableId};
+use route::{Address, Dst, Flow, IfIndex, Kind, Link, LinkKind, Links, Nexthop, RouteRefs, Settings, TableId};
 use srv6::{Env, FlowLabel};
 
-use crate::{Tables, flow_hash};
+use crate::packet::{Packet, Version};
+use crate::{Tables, flow_hash, multipath};
 
 /// Everything that deciding about a packet reads, borrowed for a burst.
 #[derive(Clone, Copy)]
@@ -71,6 +72,22 @@ impl<'a, 'g> Context<'a, 'g> {
     pub(crate) fn flow<A>(&self, dst: A, src: A, iif: IfIndex, link: IfIndex) -> Flow<A> {
         let (vrf, vrf_table) = self.vrf(iif);
         Flow { dst, src, iif, vrf, vrf_table, link }
+    }
+
+    /// The hash by which a packet, or a message about it, chooses among several ways.
+    pub(crate) fn hash(&self, packet: &Packet) -> u32 {
+        match packet.hash {
+            Some(hash) => hash,
+            None if packet.own => multipath::hash_own(self.settings, packet.version, &packet.buf),
+            None => multipath::hash(self.settings, packet.version, &packet.buf),
+        }
+    }
+
+    /// The way of a route that a packet takes.
+    #[inline]
+    pub(crate) fn select<'d>(&self, dst: &'d Dst, packet: &Packet) -> Option<(u16, &'d Nexthop)> {
+        let hash = if dst.is_shared() { self.hash(packet) } else { 0 };
+        dst.select(hash, self.settings.multipath_use_neigh && packet.version == Version::V4)
     }
 
     /// A lookup for a packet that the router makes, in the VRF of `near`.

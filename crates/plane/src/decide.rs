@@ -11,7 +11,7 @@ use crate::ip4_input::{Addresses, check_addresses};
 use crate::packet::{MAX_LOOKUPS, Packet};
 use crate::trace::Ledger;
 use crate::verdict::{IcmpError, Verdict};
-use crate::{flow_hash, forward4, forward6, seg6, source4};
+use crate::{forward4, forward6, seg6, source4};
 
 /// Follows one packet until no lookup is left to do.
 pub(crate) fn settle<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, mut verdict: Verdict<'g>, ledger: &mut Ledger) -> Verdict<'g> {
@@ -88,8 +88,7 @@ pub(crate) fn route6<'g>(
         Kind::Unreachable => return unreachable(icmp6::unreachable::NO_ROUTE, DropReason::RouteUnreachable),
         Kind::Throw | Kind::NoRoute => return unreachable(icmp6::unreachable::NO_ROUTE, DropReason::NoRoute),
     }
-    let hash = if dst.more.is_empty() { 0 } else { flow_hash::l3_6(&packet.buf) };
-    let Some((place, hop)) = dst.select(hash) else { return Verdict::Drop(DropReason::RouteBlackhole) };
+    let Some((place, hop)) = cx.select(&dst, packet) else { return Verdict::Drop(DropReason::RouteBlackhole) };
     match hop.encap {
         Encap::None if cx.is_kernels(hop.dev) => {
             kernels(lookup.nexthop.is_some() || lookup.oif.is_some() || lookup.table.is_some_and(|table| table != TableId::MAIN))
@@ -211,8 +210,7 @@ pub(crate) fn route4<'g>(
         Kind::Prohibit => return unreachable(icmp4::unreachable::PROHIBITED, DropReason::RouteProhibit),
         Kind::Throw | Kind::NoRoute => return unreachable(icmp4::unreachable::NET, DropReason::NoRoute),
     }
-    let hash = if dst.more.is_empty() { 0 } else { flow_hash::l3_4(&packet.buf) };
-    let Some((place, hop)) = dst.select(hash) else { return Verdict::Drop(DropReason::RouteBlackhole) };
+    let Some((place, hop)) = cx.select(&dst, packet) else { return Verdict::Drop(DropReason::RouteBlackhole) };
     let on_link = match source4::check(cx, packet, src, Some(hop.dev)) {
         Ok(on_link) => on_link,
         Err(reason) => return Verdict::Drop(reason),

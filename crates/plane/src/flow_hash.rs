@@ -1,4 +1,4 @@
-//! Hashes over a packet's flow: to choose among ways, and for flow labels.
+//! Hashes over a packet's flow, for flow labels.
 
 use wire::ext::{self, Target};
 use wire::{ipv4, ipv6, proto};
@@ -14,13 +14,8 @@ fn finish(hash: u64) -> u32 {
 }
 
 /// Hash over the addresses of an IPv4 packet.
-pub(crate) fn l3_4(packet: &[u8]) -> u32 {
+fn l3_4(packet: &[u8]) -> u32 {
     finish(ipv4::Header::read(packet).map_or(0, |h| mix(mix(4, u32::from(h.src()).into()), u32::from(h.dst()).into())))
-}
-
-/// Hash over addresses and flow label of an IPv6 packet.
-pub(crate) fn l3_6(packet: &[u8]) -> u32 {
-    finish(addresses6(packet).map_or(0, |hash| hash))
 }
 
 fn addresses6(packet: &[u8]) -> Option<u64> {
@@ -28,11 +23,6 @@ fn addresses6(packet: &[u8]) -> Option<u64> {
     let (src, dst) = (u128::from(header.src()), u128::from(header.dst()));
     let words = [src >> 64, src, dst >> 64, dst, header.flow_label().into()];
     Some(words.into_iter().fold(6, |hash, word| mix(hash, word as u64)))
-}
-
-/// Hash of a number, for packets that belong to no flow.
-pub(crate) fn of(number: u32) -> u32 {
-    finish(mix(1, number.into()))
 }
 
 /// A flow label, never zero, for packets of the flow of `packet` (RFC 6437 §3: spread evenly, the same for the same flow): a hash over addresses, protocol

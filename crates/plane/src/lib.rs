@@ -20,6 +20,7 @@ mod hop_by_hop;
 mod host;
 mod ip4_input;
 mod ip6_input;
+mod multipath;
 mod options4;
 mod packet;
 mod rate;

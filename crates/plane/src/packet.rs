@@ -49,6 +49,8 @@ pub(crate) struct Packet {
     pub(crate) options: Option<Options>,
     /// The router made it.
     pub(crate) own: bool,
+    /// Where it is not to be worked out from the packet: the hash by which it chooses among several ways, that of the packet an ICMP error is about.
+    pub(crate) hash: Option<u32>,
     /// A local routing header was processed: no redirect for it.
     pub(crate) source_routed: bool,
 }
@@ -68,6 +70,7 @@ impl Packet {
             lookups: 0,
             options: None,
             own: false,
+            hash: None,
             source_routed: false,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rcu::Ref;
 
-use crate::{IfIndex, Neighbour, PolicyId, SidId};
+use crate::{IfIndex, Neighbour, NeighbourState, PolicyId, SidId};
 
 /// The route a packet carries: borrowed, or held so that it may be parked. One word.
 pub type DstRef<'g> = Ref<'g, Dst>;
@@ -77,6 +77,16 @@ pub struct Nexthop {
     pub encap: Encap,
     /// Share of the flows, relative to the other ways.
     pub weight: u16,
+    /// Of the 2^31 hash values of flows, those below this one take it that no way before it takes.
+    pub until: u32,
+}
+
+impl Nexthop {
+    /// True unless its gateway was asked for and did not answer yet, or not at all.
+    #[inline]
+    pub fn is_good(&self) -> bool {
+        self.gateway.as_ref().is_none_or(|gateway| !matches!(gateway.load().0, NeighbourState::Incomplete | NeighbourState::Failed))
+    }
 }
 
 /// A resolved route. Thousands of prefixes share one.
@@ -93,12 +103,37 @@ pub struct Dst {
     pub mtu: u32,
     /// Preferred source address of packets that the router makes.
     pub src: Option<IpAddr>,
+    /// How flows choose among several ways.
+    pub sharing: Sharing,
+}
+
+/// How flows choose among the ways of a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Sharing {
+    /// By their hash alone.
+    #[default]
+    Plain,
+    /// By their hash among the ways whose gateway can be used: `fib_multipath_use_neigh`, and always in groups of nexthop objects.
+    Answering,
 }
 
 impl Dst {
     /// A route without a way out.
     pub fn special(kind: Kind) -> Dst {
-        Dst { kind, nexthop: None, more: Box::default(), mtu: 0, src: None }
+        Dst { kind, nexthop: None, more: Box::default(), mtu: 0, src: None, sharing: Sharing::Plain }
+    }
+
+    /// A route by these ways, which share the 2^31 hash values of flows by weight (Linux `fib_rebalance`).
+    pub fn through(kind: Kind, ways: impl IntoIterator<Item = Nexthop>) -> Dst {
+        let mut ways: Vec<Nexthop> = ways.into_iter().collect();
+        let total = ways.iter().map(|way| u64::from(way.weight)).sum::<u64>().max(1);
+        let mut sum = 0;
+        for way in &mut ways {
+            sum += u64::from(way.weight);
+            way.until = (((sum << 31) + total / 2) / total) as u32;
+        }
+        let mut ways = ways.into_iter();
+        Dst { nexthop: ways.next(), more: ways.collect(), ..Dst::special(kind) }
     }
 
     /// The interface of the first way, `IfIndex(0)` when there is none.
@@ -107,19 +142,30 @@ impl Dst {
         self.nexthop.as_ref().map_or(IfIndex(0), |hop| hop.dev)
     }
 
-    /// The way that a flow of this hash takes: the ways share 2^31 hash values by weight (Linux `fib_select_multipath`).
+    /// True when it takes a flow's hash to [`select`](Dst::select) its way.
     #[inline]
-    pub fn select(&self, hash: u32) -> Option<(u16, &Nexthop)> {
+    pub fn is_shared(&self) -> bool {
+        !self.more.is_empty()
+    }
+
+    /// The way that a flow of this hash, 31 bits, takes; `use_neigh` as [`Sharing::Answering`].
+    #[inline]
+    pub fn select(&self, hash: u32, use_neigh: bool) -> Option<(u16, &Nexthop)> {
         let first = self.nexthop.as_ref()?;
         if self.more.is_empty() {
             return Some((0, first));
         }
-        let total: u64 = self.hops().map(|hop| u64::from(hop.weight)).sum();
-        let mut sum = 0;
-        (0..).zip(self.hops()).find(|(_, hop)| {
-            sum += u64::from(hop.weight);
-            u64::from(hash >> 1) < ((sum << 31) + total / 2) / total
-        })
+        let mut ways = (0..).zip(self.hops());
+        if !use_neigh && self.sharing == Sharing::Plain {
+            return ways.find(|(_, way)| hash < way.until);
+        }
+        // The first that can be used takes what no other way can take (Linux `fib_select_multipath`, `nexthop_select_path`).
+        let mut usable = ways.filter(|(_, way)| way.is_good());
+        let fallback = usable.next();
+        match fallback {
+            Some((_, way)) if hash < way.until => fallback,
+            _ => usable.find(|(_, way)| hash < way.until).or(fallback).or(Some((0, first))),
+        }
     }
 
     /// The way in this place, as [`Dst::select`] numbers them.
@@ -139,19 +185,44 @@ impl Dst {
 
 #[cfg(test)]
 mod tests {
+    use wire::Mac;
+
     use super::*;
 
     fn hop(dev: u32, weight: u16) -> Nexthop {
-        Nexthop { dev: IfIndex(dev), gateway: None, encap: Encap::None, weight }
+        Nexthop { dev: IfIndex(dev), gateway: None, encap: Encap::None, weight, until: 0 }
     }
 
     #[test]
     fn flows_are_shared_by_weight() {
-        let dst = Dst { nexthop: Some(hop(2, 1)), more: Box::new([hop(3, 3)]), ..Dst::special(Kind::Unicast) };
-        let taken = |hash: u32| dst.select(hash).map(|(_, hop)| hop.dev.0);
-        assert_eq!(taken(0), Some(2));
-        assert_eq!(taken(u32::MAX / 4 - 1), Some(2));
-        assert_eq!(taken(u32::MAX / 4 + 2), Some(3));
-        assert_eq!(taken(u32::MAX), Some(3));
+        let dst = Dst::through(Kind::Unicast, [hop(2, 1), hop(3, 3)]);
+        let taken = |hash: u32| dst.select(hash, false).map(|(place, hop)| (place, hop.dev.0));
+        assert_eq!(taken(0), Some((0, 2)));
+        assert_eq!(taken((1 << 29) - 1), Some((0, 2)));
+        assert_eq!(taken(1 << 29), Some((1, 3)));
+        assert_eq!(taken((1 << 31) - 1), Some((1, 3)));
+    }
+
+    #[test]
+    fn weights_of_any_size_share_all_hash_values() {
+        for weights in [&[256, 1, 7][..], &[1; 3], &[65535; 300], &[3, 5, 11, 13]] {
+            let dst = Dst::through(Kind::Unicast, (2..).zip(weights).map(|(dev, weight)| hop(dev, *weight)));
+            assert!(dst.select((1 << 31) - 1, false).is_some_and(|(place, _)| usize::from(place) == weights.len() - 1), "{weights:?}");
+        }
+    }
+
+    #[test]
+    fn flows_of_a_neighbour_that_does_not_answer_take_the_first_way_behind_that_has_their_hash() {
+        let neighbours: Vec<_> = (0..3).map(|n| Arc::new(Neighbour::new(IfIndex(n), IpAddr::from([10, 1, n as u8, 2])))).collect();
+        let ways = (2..).zip(&neighbours).map(|(dev, neighbour)| Nexthop { gateway: Some(neighbour.clone()), ..hop(dev, 1) });
+        let dst = Dst { sharing: Sharing::Answering, ..Dst::through(Kind::Unicast, ways) };
+        let taken = |hash: u32| dst.select(hash, false).map(|(_, hop)| hop.dev.0);
+        assert_eq!([0, 1 << 30, (1 << 31) - 1].map(taken), [Some(2), Some(3), Some(4)]);
+        neighbours[1].store(NeighbourState::Failed, Mac::default());
+        assert_eq!([0, 1 << 30, (1 << 31) - 1].map(taken), [Some(2), Some(4), Some(4)]);
+        neighbours[2].store(NeighbourState::Incomplete, Mac::default());
+        assert_eq!([0, 1 << 30, (1 << 31) - 1].map(taken), [Some(2); 3]);
+        neighbours[0].store(NeighbourState::Failed, Mac::default());
+        assert_eq!([0, 1 << 30, (1 << 31) - 1].map(taken), [Some(2); 3], "when none can be used the first is");
     }
 }

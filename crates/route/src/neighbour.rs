@@ -59,7 +59,7 @@ pub struct Neighbour {
 }
 
 impl Neighbour {
-    fn new(dev: IfIndex, addr: IpAddr) -> Neighbour {
+    pub(crate) fn new(dev: IfIndex, addr: IpAddr) -> Neighbour {
         Neighbour { dev, addr, word: AtomicU64::new(0) }
     }
 

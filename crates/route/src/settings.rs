@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use crate::{Conf4, Conf6};
+use crate::{Conf4, Conf6, Multipath};
 
 /// The sysctls that have an effect, with Linux's defaults.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,6 +37,14 @@ pub struct Settings {
     pub icmp6_echo_ignore_all: bool,
     /// `net.ipv6.seg6_flowlabel`: -1 zero, 0 copy the inner one, 1 compute it from the flow.
     pub seg6_flowlabel: i8,
+    /// `net.ipv4.fib_multipath_hash_policy` and `_fields`.
+    pub multipath4: Multipath,
+    /// `net.ipv6.fib_multipath_hash_policy` and `_fields`.
+    pub multipath6: Multipath,
+    /// `net.ipv4.fib_multipath_hash_seed`, of both families.
+    pub multipath_seed: u32,
+    /// `net.ipv4.fib_multipath_use_neigh`: ways whose neighbour did not answer are left out.
+    pub multipath_use_neigh: bool,
     /// `net.vrf.strict_mode`: a table belongs to one VRF only, which `vrftable` needs.
     pub vrf_strict_mode: bool,
     /// `ip sr tunsrc set`: source of outer headers; unspecified: chosen by the way out.
@@ -61,8 +69,19 @@ impl Default for Settings {
             icmp6_ratelimit: 100,
             icmp6_echo_ignore_all: false,
             seg6_flowlabel: 0,
+            multipath4: Multipath::default(),
+            multipath6: Multipath::default(),
+            multipath_seed: 0,
+            multipath_use_neigh: false,
             vrf_strict_mode: false,
             seg6_tunsrc: Ipv6Addr::UNSPECIFIED,
         }
+    }
+}
+
+impl Settings {
+    /// How flows of a family are shared among ways.
+    pub fn multipath(&self, v4: bool) -> Multipath {
+        if v4 { self.multipath4 } else { self.multipath6 }
     }
 }

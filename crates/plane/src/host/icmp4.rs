@@ -38,7 +38,7 @@ impl Host {
             return ledger.step(packet, "icmp", || "no ICMP error: rate limit".into());
         }
         let own = self.is_local4(cx, dst, packet.dev);
-        let Some(way) = self.way4(cx, to, if own { dst } else { Ipv4Addr::UNSPECIFIED }, packet.dev) else {
+        let Some(way) = self.way4(cx, (if own { dst } else { Ipv4Addr::UNSPECIFIED }, to), packet.dev, packet) else {
             return ledger.step(packet, "icmp", || format!("no ICMP error: no route back to {to}"));
         };
         let inbound = cx.settings.icmp4_errors_use_inbound.then(|| cx.links.source4(packet.iif, to)).flatten();
@@ -63,7 +63,7 @@ impl Host {
         body[..2].copy_from_slice(&[error.kind, error.code]);
         body[4..8].copy_from_slice(&error.info.to_be_bytes());
         body[icmp4::LEN..].copy_from_slice(&packet.buf[..quote]);
-        self.finish4(cx, message, head.len(), packet, ledger);
+        self.finish4(cx, message, head.len(), packet, Some(cx.hash(packet)), ledger);
     }
 
     /// Limits over all and by destination; fragmentation needed is exempt, since path MTU discovery depends on it.
@@ -124,7 +124,7 @@ impl Host {
         message[request.len()..].copy_from_slice(tail);
         message[..2].copy_from_slice(&kind);
         message[2..4].fill(0);
-        self.finish4(cx, reply, head.len(), &packet, ledger);
+        self.finish4(cx, reply, head.len(), &packet, None, ledger);
         self.delivered(packet, || format!("request answered by {source}, to {to}"), ledger);
     }
 
@@ -146,13 +146,22 @@ impl Host {
         }
     }
 
-    /// Sends an ICMP message about `packet` that is complete but for checksums and identification.
-    fn finish4(&mut self, cx: &Context<'_, '_>, mut message: port::Buf, at: usize, packet: &Packet, ledger: &mut Ledger) {
+    /// Sends an ICMP message about `packet` that is complete but for checksums and identification; `hash` as in [`Packet`].
+    fn finish4(
+        &mut self,
+        cx: &Context<'_, '_>,
+        mut message: port::Buf,
+        at: usize,
+        packet: &Packet,
+        hash: Option<u32>,
+        ledger: &mut Ledger,
+    ) {
         let body = &mut message[at..];
         let sum = Sum::default().bytes(body).finish();
         body[2..4].copy_from_slice(&sum.to_be_bytes());
         let near = packet.dev;
-        self.originate4(cx, Packet::made(Version::V4, message, packet.time, packet.number, near), near, ledger);
+        let message = Packet { hash, ..Packet::made(Version::V4, message, packet.time, packet.number, near) };
+        self.originate4(cx, message, near, ledger);
     }
 }
 

@@ -19,6 +19,13 @@ use crate::verdict::IcmpError;
 /// Bytes of the packet that an error quotes: as many as fit the smallest MTU (RFC 4443 §2.4 (c)).
 const QUOTE: usize = ipv6::MIN_MTU - ipv6::LEN - icmp6::LEN;
 
+/// The packet that a message is about, the interface it is sent near, and the hash as in [`Packet`].
+struct Cause<'p> {
+    packet: &'p Packet,
+    near: IfIndex,
+    hash: Option<u32>,
+}
+
 impl Host {
     /// Tells the source of `packet` what happened to it, unless a rule of RFC 4443 §2.4 or a rate limit forbids.
     pub(super) fn error6(&mut self, cx: &Context<'_, '_>, packet: &Packet, error: IcmpError, ledger: &mut Ledger) {
@@ -28,7 +35,7 @@ impl Host {
             return ledger.step(packet, "icmp", || format!("no ICMPv6 error: {why}"));
         }
         let near = if to.is_unicast_link_local() { packet.iif } else { packet.dev };
-        let Some(way) = self.way6(cx, to, Ipv6Addr::UNSPECIFIED, near) else {
+        let Some(way) = self.way6(cx, (Ipv6Addr::UNSPECIFIED, to), near, packet) else {
             return ledger.step(packet, "icmp", || format!("no ICMPv6 error: no route back to {to}"));
         };
         // As in Linux the limit comes before the source is chosen: under a flood that work is not done.
@@ -47,7 +54,8 @@ impl Host {
         message[ipv6::LEN..ipv6::LEN + 2].copy_from_slice(&[error.kind, error.code]);
         message[ipv6::LEN + 4..ipv6::LEN + 8].copy_from_slice(&error.info.to_be_bytes());
         message[ipv6::LEN + icmp6::LEN..].copy_from_slice(&packet.buf[..quote]);
-        self.finish6(cx, message, 0, packet, near, ledger);
+        let hash = Some(cx.hash(packet));
+        self.finish6(cx, message, 0, Cause { packet, near, hash }, ledger);
     }
 
     /// Limits by destination (net.ipv6.icmp.ratelimit); packet too big is exempt, since path MTU discovery depends on it.
@@ -67,7 +75,7 @@ impl Host {
         let near = if cx.links.get(packet.dev).is_some_and(|link| link.is_vrf()) { dst.dev() } else { packet.dev };
         let source = if addressed.is_multicast() || dst.kind == Kind::Anycast {
             // Where Linux has to choose a source it asks for a way back on the very interface.
-            let way = self.way6(cx, to, Ipv6Addr::UNSPECIFIED, near).filter(|way| way.dev == near);
+            let way = self.way6(cx, (Ipv6Addr::UNSPECIFIED, to), near, &packet).filter(|way| way.dev == near);
             way.and_then(|way| preferred(&way).or_else(|| cx.links.source6(near, to)))
         } else {
             Some(addressed)
@@ -78,17 +86,19 @@ impl Host {
         let mut reply = icmp6_packet(self, source, to, body.len());
         reply[ipv6::LEN..ipv6::LEN + 2].copy_from_slice(&[icmp6::ECHO_REPLY, code]);
         reply[ipv6::LEN + 4..].copy_from_slice(&packet.buf[at + 4..]);
-        self.finish6(cx, reply, class, &packet, near, ledger);
+        self.finish6(cx, reply, class, Cause { packet: &packet, near, hash: None }, ledger);
         self.delivered(packet, || format!("echo request answered to {to}"), ledger);
     }
 
-    fn finish6(&mut self, cx: &Context<'_, '_>, mut message: port::Buf, class: u8, packet: &Packet, near: IfIndex, ledger: &mut Ledger) {
+    fn finish6(&mut self, cx: &Context<'_, '_>, mut message: port::Buf, class: u8, cause: Cause<'_>, ledger: &mut Ledger) {
+        let Cause { packet, near, hash } = cause;
         let label = flow_hash::label(&message);
         if let Some(header) = ipv6::Header::read_mut(&mut message) {
             header.set_flow(class, label);
         }
         fill_checksum(&mut message);
-        self.originate6(cx, Packet::made(Version::V6, message, packet.time, packet.number, near), near, ledger);
+        let message = Packet { hash, ..Packet::made(Version::V6, message, packet.time, packet.number, near) };
+        self.originate6(cx, message, near, ledger);
     }
 }
 

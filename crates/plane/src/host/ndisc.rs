@@ -175,7 +175,7 @@ impl Host {
         if target != dst && !target.is_unicast_link_local() {
             return;
         }
-        let Some(way) = self.way6(cx, src, source, forward.dev) else { return };
+        let Some(way) = self.way6(cx, (source, src), forward.dev, packet) else { return };
         if way.gateway().is_some() || !self.peers.allow(IpAddr::V6(src), 1000, packet.time.0) {
             return;
         }

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::packet::{MAX_LOOKUPS, Packet};
 use crate::trace::Ledger;
 use crate::verdict::Forward;
-use crate::{flow_hash, fragment6, seg6};
+use crate::{fragment6, seg6};
 
 /// In the header of a packet to be sent: the hop limit is that of the interface it leaves by (net.ipv6.conf.*.hop_limit).
 pub(super) const HOP_LIMIT_OF_WAY: u8 = 0;
@@ -38,10 +38,17 @@ impl Way<'_> {
 }
 
 impl Host {
-    /// The route to `dst` in the VRF of `near`, on `near` itself when the destination is of the link's scope. None when there is none.
-    pub(super) fn way6<'g>(&self, cx: &Context<'_, 'g>, dst: Ipv6Addr, src: Ipv6Addr, near: IfIndex) -> Option<Way<'g>> {
+    /// The route to `dst` in the VRF of `near`, on `near` itself when the destination is of the link's scope. None when there is none. Of several ways it is
+    /// that of the flow of `packet`: what is sent, or what it is about.
+    pub(super) fn way6<'g>(
+        &self,
+        cx: &Context<'_, 'g>,
+        (src, dst): (Ipv6Addr, Ipv6Addr),
+        near: IfIndex,
+        packet: &Packet,
+    ) -> Option<Way<'g>> {
         let answer = cx.tables.network.v6.lookup(cx.guard, &cx.own_flow(dst, src, near), cx.refs);
-        way(cx, answer.dst, near)
+        way(cx, answer.dst, packet)
     }
 
     /// True when packets to `addr` that come in by `dev` are for the router.
@@ -51,9 +58,15 @@ impl Host {
     }
 
     /// As [`Host::way6`] for IPv4.
-    pub(super) fn way4<'g>(&self, cx: &Context<'_, 'g>, dst: Ipv4Addr, src: Ipv4Addr, near: IfIndex) -> Option<Way<'g>> {
+    pub(super) fn way4<'g>(
+        &self,
+        cx: &Context<'_, 'g>,
+        (src, dst): (Ipv4Addr, Ipv4Addr),
+        near: IfIndex,
+        packet: &Packet,
+    ) -> Option<Way<'g>> {
         let answer = cx.tables.network.v4.lookup(cx.guard, &cx.own_flow(dst, src, near), cx.refs);
-        way(cx, answer.dst, near)
+        way(cx, answer.dst, packet)
     }
 
     /// Sends an IPv6 packet that the router made, in the VRF of `near`.
@@ -65,10 +78,9 @@ impl Host {
     fn send_own6(&mut self, cx: &Context<'_, '_>, mut packet: Packet, near: IfIndex, ledger: &mut Ledger) {
         while packet.lookups < MAX_LOOKUPS {
             packet.lookups += 1;
-            let Some(header) = ipv6::Header::read_mut(&mut packet.buf) else { break };
-            let (src, dst) = (header.src(), header.dst());
-            let Some(way) = self.way6(cx, dst, src, near) else { return self.drop(packet, DropReason::NoRoute, ledger) };
-            if header.hop_limit == HOP_LIMIT_OF_WAY {
+            let Some((src, dst)) = ipv6::Header::read(&packet.buf).map(|header| (header.src(), header.dst())) else { break };
+            let Some(way) = self.way6(cx, (src, dst), near, &packet) else { return self.drop(packet, DropReason::NoRoute, ledger) };
+            if let Some(header) = ipv6::Header::read_mut(&mut packet.buf).filter(|header| header.hop_limit == HOP_LIMIT_OF_WAY) {
                 header.hop_limit = cx.links.get(way.dev).map_or(64, |link| link.conf6.hop_limit);
             }
             if way.is_local() {
@@ -76,7 +88,10 @@ impl Host {
             }
             if let Encap::Seg6(policy) = way.encap {
                 match seg6::headend(cx, &mut packet, policy, Inner::V6, way.dev, ledger) {
-                    Ok(()) => continue,
+                    Ok(()) => {
+                        packet.hash = None;
+                        continue;
+                    }
                     Err(reason) => return self.drop(packet, reason, ledger),
                 }
             }
@@ -114,13 +129,13 @@ impl Host {
             self.ip_id = self.ip_id.wrapping_add(1);
         }
         ipv4::fill_checksum(&mut packet.buf);
-        let Some(way) = self.way4(cx, dst, src, near) else { return self.drop(packet, DropReason::NoRoute, ledger) };
+        let Some(way) = self.way4(cx, (src, dst), near, &packet) else { return self.drop(packet, DropReason::NoRoute, ledger) };
         if way.is_local() {
             return self.meant_for_self(packet, ledger);
         }
         if let Encap::Seg6(policy) = way.encap {
             return match seg6::headend(cx, &mut packet, policy, Inner::V4, way.dev, ledger) {
-                Ok(()) => self.send_own6(cx, packet, near, ledger),
+                Ok(()) => self.send_own6(cx, Packet { hash: None, ..packet }, near, ledger),
                 Err(reason) => self.drop(packet, reason, ledger),
             };
         }
@@ -141,11 +156,11 @@ impl Host {
     }
 }
 
-fn way<'g>(cx: &Context<'_, 'g>, dst: DstRef<'g>, near: IfIndex) -> Option<Way<'g>> {
+fn way<'g>(cx: &Context<'_, 'g>, dst: DstRef<'g>, packet: &Packet) -> Option<Way<'g>> {
     if !matches!(dst.kind, Kind::Unicast | Kind::Local | Kind::Anycast | Kind::Multicast | Kind::Broadcast) {
         return None;
     }
-    let (place, dev, encap) = dst.select(flow_hash::of(near.0)).map(|(place, hop)| (place, hop.dev, hop.encap))?;
+    let (place, dev, encap) = cx.select(&dst, packet).map(|(place, hop)| (place, hop.dev, hop.encap))?;
     // An interface that only the kernel has takes what the kernel lets it.
     let mtu =
         if dst.mtu != 0 { dst.mtu } else { cx.links.get(dev).map_or(cx.is_kernels(dev).then_some(u32::MAX), |link| Some(link.mtu))? };

@@ -152,15 +152,14 @@ impl<A: Address> Rib<A> {
             made.users += 1;
             return made.id;
         }
-        let mut hops = effect.hops.iter().map(|hop| Nexthop {
+        let ways = effect.hops.iter().map(|hop| Nexthop {
             dev: hop.dev,
             gateway: hop.via.map(|via| neighbours.entry(hop.dev, via)),
             encap: hop.encap,
             weight: hop.weight,
+            until: 0,
         });
-        let nexthop = hops.next();
-        let more = hops.collect();
-        let id = fib.dsts.insert(Arc::new(Dst { kind: effect.kind, nexthop, more, mtu: effect.mtu, src: effect.src }));
+        let id = fib.dsts.insert(Arc::new(Dst { mtu: effect.mtu, src: effect.src, ..Dst::through(effect.kind, ways) }));
         let effect = Arc::new(effect.into_owned());
         self.made.insert(effect.clone(), Made { id, users: 1 });
         self.made_by_id.insert(id, effect);
