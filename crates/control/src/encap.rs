@@ -4,6 +4,7 @@
 
 use std::net::Ipv6Addr;
 
+use ::route::TableId;
 use srv6::{ACTIONS, Attr, Attributes, BuildError, Descriptor, Flavors, Mode, SegmentList, Sid};
 
 use crate::address;
@@ -33,6 +34,8 @@ pub struct Seg6 {
     pub segments: Spanned<SegmentList>,
     /// Source of the outer header; without: that of `ip sr tunsrc`.
     pub tunsrc: Option<Spanned<Ipv6Addr>>,
+    /// The table that the first segment is looked up in (`lookup`); without: that of any packet that comes in as this one did.
+    pub table: Option<Spanned<TableId>>,
 }
 
 /// An endpoint behaviour.
@@ -104,12 +107,11 @@ pub(crate) fn takes_ipv4(encap: &Spanned<Encap<'_>>) -> Result<(), Error> {
 }
 
 fn seg6(words: &mut Words<'_, '_>) -> Result<Seg6, Error> {
-    const WORDS: [&str; 4] = ["mode", "segs", "hmac", "tunsrc"];
-    let (mut mode, mut segments, mut hmac, mut tunsrc) = (None, None, None, None);
+    const WORDS: [&str; 5] = ["mode", "segs", "hmac", "tunsrc", "lookup"];
+    let (mut mode, mut segments, mut hmac, mut tunsrc, mut table) = (None, None, None, None, None);
     while let Some(word) = words.peek() {
         match word.text {
-            "mode" | "segs" | "hmac" | "tunsrc" => words.next(),
-            "lookup" => return Err(Error::not_implemented(word.span, "\"lookup\" of \"encap seg6\"")),
+            known if WORDS.contains(&known) => words.next(),
             other if route::may_follow_encap(other) => break,
             _ => return Err(unknown(word, "seg6 keyword", WORDS.map(str::to_owned).to_vec())),
         };
@@ -127,13 +129,23 @@ fn seg6(words: &mut Words<'_, '_>) -> Result<Seg6, Error> {
                 once(&mut segments, value.with(self::segments(value)?), word)?;
             }
             "hmac" => once(&mut hmac, number::u32(words.value("a key number")?, "a key number")?, word)?,
+            "lookup" => once(&mut table, seg6_table(words.value("a table")?)?, word)?,
             _ => once(&mut tunsrc, address::address6(words.value("an IPv6 address")?)?, word)?,
         }
     }
     let mode = mode.ok_or_else(|| words.missing("a mode (\"mode MODE\")").accepting(mode_words()))?;
     let segments = segments.ok_or_else(|| words.missing("segments (\"segs SID[,SID…]\")"))?;
     let list = SegmentList { segments: segments.value, hmac: hmac.map_or(0, |key| key.value) };
-    Ok(Seg6 { mode, segments: Spanned::new(list, segments.span), tunsrc })
+    Ok(Seg6 { mode, segments: Spanned::new(list, segments.span), tunsrc, table })
+}
+
+/// A table to look the first segment up in.
+fn seg6_table(word: Word<'_>) -> Result<Spanned<TableId>, Error> {
+    let table = table::parse(word)?;
+    if table.value.0 == 0 {
+        return Err(Error::refused(table.span, "\"lookup\" needs a table, 1 to 4294967295"));
+    }
+    Ok(table)
 }
 
 fn mode_words() -> Vec<String> {
@@ -300,6 +312,18 @@ mod tests {
             assert_eq!(headend.segments.value.segments, ["fc00:2::1".parse::<Ipv6Addr>().unwrap(), "fc00:2::2".parse().unwrap()]);
             assert_eq!(headend.tunsrc.unwrap().value, "fd00::9".parse::<Ipv6Addr>().unwrap());
         }
+    }
+
+    #[test]
+    fn a_headend_may_name_the_table_of_its_segments() {
+        let Encap::Seg6(headend) = encap("ip -6 route add fd09::/64 encap seg6 mode encap segs fc00:2::1 lookup main dev e1") else {
+            panic!()
+        };
+        assert_eq!(headend.table.unwrap().value, TableId::MAIN);
+        assert_eq!(
+            fault("ip -6 route add fd09::/64 encap seg6 mode encap segs fc00:2::1 lookup 0 dev e1"),
+            "\"lookup\" needs a table, 1 to 4294967295"
+        );
     }
 
     #[test]

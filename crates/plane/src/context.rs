@@ -63,7 +63,7 @@ impl<'a, 'g> Context<'a, 'g> {
 
     /// True of an interface that is no port, when a kernel has it: what leads there is the kernel's.
     pub(crate) fn is_kernels(&self, index: IfIndex) -> bool {
-        let of_kernel = |link: &Link| matches!(link.kind, LinkKind::Elsewhere | LinkKind::Loopback | LinkKind::Vrf(_));
+        let of_kernel = |link: &Link| matches!(link.kind, LinkKind::Elsewhere | LinkKind::Loopback);
         self.tables.beside_kernel && (index == IfIndex::KERNEL || self.links.get(index).is_some_and(of_kernel))
     }
 
@@ -148,7 +148,7 @@ impl<'a, 'g> Context<'a, 'g> {
             [0xff01 | 0xff02 | 0xff05, 0, 0, 0, 0, 0, 0, 2] => link.conf6.forwarding,
             [0xff02, 0, 0, 0, 0, 1, high, _] if high & 0xff00 == 0xff00 => {
                 let own = |a: Ipv6Addr| wire::icmp6::solicited_node(a) == group;
-                link.addrs6.iter().any(|a| own(a.addr) || link.conf6.forwarding && own(subnet(a.addr, a.len)))
+                link.addrs6.iter().any(|a| own(a.addr) || link.conf6.forwarding && own(a.subnet()))
             }
             _ => false,
         }
@@ -158,9 +158,4 @@ impl<'a, 'g> Context<'a, 'g> {
     pub(crate) fn is_member4(&self, group: Ipv4Addr) -> bool {
         group == Ipv4Addr::new(224, 0, 0, 1)
     }
-}
-
-fn subnet(addr: Ipv6Addr, len: u8) -> Ipv6Addr {
-    let mask = u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0);
-    Ipv6Addr::from(u128::from(addr) & mask)
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use route::{Address, Answer, DropReason, Encap, Flow, IfIndex, Kind, Nexthop, Prefix, TableId};
+use route::{Address, Answer, DropReason, Dst, Encap, Flow, IfIndex, Kind, Nexthop, Prefix, TableId};
 use srv6::{Inner, Lookup4, Lookup6, Next};
 use wire::{icmp4, icmp6, ipv4, ipv6};
 
@@ -61,7 +61,8 @@ fn enter6(cx: &Context<'_, '_>, packet: &mut Packet, lookup: &Lookup6) -> Result
 pub(crate) fn flow6(cx: &Context<'_, '_>, packet: &Packet, lookup: &Lookup6) -> Flow<Ipv6Addr> {
     let header = ipv6::Header::read(&packet.buf);
     let (src, dst) = header.map_or((Ipv6Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED), |header| (header.src(), header.dst()));
-    cx.flow(lookup.nexthop.unwrap_or(dst), src, packet.dev, lookup.oif.unwrap_or(packet.iif))
+    let dst = lookup.nexthop.unwrap_or(dst);
+    if packet.passed_on { cx.own_flow(dst, src, packet.dev) } else { cx.flow(dst, src, packet.dev, lookup.oif.unwrap_or(packet.iif)) }
 }
 
 /// Turns the route found for an IPv6 packet into a verdict.
@@ -77,11 +78,16 @@ pub(crate) fn route6<'g>(
         let asked = flow6(cx, packet, lookup).dst;
         trace_answer(cx, packet, asked, &answer, cx.tables.network.v6.matched(cx.guard, answer.table, asked), ledger);
     }
-    let unreachable = |code, reason| Verdict::Error(IcmpError::new(icmp6::UNREACHABLE, code, 0), reason);
+    // Of what a VRF device cannot send on nobody is told.
+    let told = !packet.passed_on;
+    let unreachable = |code, reason| {
+        let error = IcmpError::new(icmp6::UNREACHABLE, code, 0);
+        if told { Verdict::Error(error, reason) } else { Verdict::Drop(reason) }
+    };
     let dst = answer.dst;
     match dst.kind {
         Kind::Unicast => {}
-        Kind::Local | Kind::Anycast => return local6(cx, lookup, dst),
+        Kind::Local | Kind::Anycast => return local6(cx, packet, lookup, dst),
         Kind::Multicast => return Verdict::Deliver6(dst),
         Kind::Blackhole | Kind::Broadcast => return Verdict::Drop(DropReason::RouteBlackhole),
         Kind::Prohibit => return unreachable(icmp6::unreachable::PROHIBITED, DropReason::RouteProhibit),
@@ -109,10 +115,18 @@ fn kernels<'g>(by_sid: bool) -> Verdict<'g> {
 }
 
 /// A local route: some behaviours must not reach it.
-fn local6<'g>(cx: &Context<'_, 'g>, lookup: &Lookup6, dst: route::DstRef<'g>) -> Verdict<'g> {
+fn local6<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, lookup: &Lookup6, dst: route::DstRef<'g>) -> Verdict<'g> {
+    come_back(cx, packet, &dst);
     // Linux tells local routes by their device, which is `lo` in the default VRF only.
     let in_vrf = cx.vrf(dst.dev()).1.is_some();
     if lookup.local || in_vrf { Verdict::Deliver6(dst) } else { Verdict::Drop(DropReason::SidLocal) }
+}
+
+/// A packet that a VRF device passed on and that is for the router comes back by the loopback device of the VRF whose address it is for.
+fn come_back(cx: &Context<'_, '_>, packet: &mut Packet, dst: &Dst) {
+    if packet.passed_on && cx.vrf(dst.dev()).0 != packet.dev {
+        (packet.dev, packet.in_vrf) = (IfIndex::LO, false);
+    }
 }
 
 fn headend<'g>(
@@ -124,7 +138,7 @@ fn headend<'g>(
     ledger: &mut Ledger,
 ) -> Verdict<'g> {
     match seg6::headend(cx, packet, id, inner, dev, ledger) {
-        Ok(()) => Verdict::Route6(Lookup6 { local: true, ..Lookup6::default() }),
+        Ok(table) => Verdict::Route6(Lookup6 { table, local: true, ..Lookup6::default() }),
         Err(reason) => Verdict::Drop(reason),
     }
 }
@@ -164,7 +178,8 @@ fn enter4<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, lookup: &Lookup4) -> Re
 pub(crate) fn flow4(cx: &Context<'_, '_>, packet: &Packet, lookup: &Lookup4) -> Flow<Ipv4Addr> {
     let header = ipv4::Header::read(&packet.buf);
     let (src, dst) = header.map_or((Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED), |header| (header.src(), header.dst()));
-    cx.flow(lookup.nexthop.unwrap_or(dst), src, packet.dev, packet.iif)
+    let dst = lookup.nexthop.unwrap_or(dst);
+    if packet.passed_on { cx.own_flow(dst, src, packet.dev) } else { cx.flow(dst, src, packet.dev, packet.iif) }
 }
 
 /// Turns the route found for an IPv4 packet into a verdict.
@@ -182,10 +197,10 @@ pub(crate) fn route4<'g>(
     }
     let Some(ingress) = cx.links.get(packet.dev) else { return Verdict::Drop(DropReason::PortDown) };
     let dst = answer.dst;
-    let forwarding = ingress.conf4.forwarding;
+    let (passed_on, forwarding) = (packet.passed_on, packet.passed_on || ingress.conf4.forwarding);
     let unreachable = |code, reason| {
         let error = IcmpError { route: true, ..IcmpError::new(icmp4::UNREACHABLE, code, 0) };
-        if forwarding { Verdict::Error(error, reason) } else { Verdict::Drop(reason) }
+        if forwarding && !passed_on { Verdict::Error(error, reason) } else { Verdict::Drop(reason) }
     };
     let (passes, stays) = (dst.kind == Kind::Unicast && forwarding, matches!(dst.kind, Kind::Local | Kind::Broadcast));
     // Linux looks at the options before it performs a route that refuses.
@@ -199,6 +214,7 @@ pub(crate) fn route4<'g>(
         Kind::Unicast if !forwarding => return Verdict::Drop(DropReason::ForwardingOff),
         Kind::Unicast => {}
         Kind::Local | Kind::Broadcast => {
+            come_back(cx, packet, &dst);
             return match source4::check(cx, packet, src, None) {
                 Ok(_) => Verdict::Deliver4(dst.kind == Kind::Broadcast),
                 Err(reason) => Verdict::Drop(reason),

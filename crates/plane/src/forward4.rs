@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use route::{DropReason, DstRef};
+use srv6::Lookup4;
 use wire::{icmp4, ipv4};
 
 use crate::context::Context;
@@ -63,15 +64,13 @@ pub(crate) fn decide<'g>(
     if packet.addressed != Addressed::Host {
         return Verdict::Drop(DropReason::NotUnicastFrame);
     }
+    let passed_on = packet.passed_on;
     let Some(hop) = dst.hop(place) else { return Verdict::Drop(DropReason::RouteBlackhole) };
     let (dev, gateway) = (hop.dev, hop.gateway.is_some());
     let Some(out) = cx.links.get(dev).filter(|link| link.up) else { return Verdict::Drop(DropReason::LinkDown) };
-    if out.is_vrf() {
-        return Verdict::Drop(DropReason::Unsupported);
-    }
     let len = packet.buf.len();
     let Some(header) = ipv4::Header::read_mut(&mut packet.buf) else { return Verdict::Drop(DropReason::HeaderTruncated) };
-    if header.ttl <= 1 {
+    if header.ttl <= 1 && !passed_on {
         return Verdict::Error(IcmpError::new(icmp4::TIME_EXCEEDED, 0, 0), DropReason::HopLimit);
     }
     let mtu = if dst.mtu != 0 { dst.mtu } else { out.mtu }.min(65535);
@@ -79,9 +78,15 @@ pub(crate) fn decide<'g>(
         let error = IcmpError::new(icmp4::UNREACHABLE, icmp4::unreachable::FRAGMENTATION_NEEDED, mtu);
         return Verdict::Error(error, DropReason::TooBig);
     }
-    header.decrement_ttl();
+    if !passed_on {
+        header.decrement_ttl();
+    }
+    if out.is_vrf() {
+        packet.pass_on(out);
+        return Verdict::Route4(Lookup4::default());
+    }
     let to = IpAddr::V4(nexthop.unwrap_or(header.dst()));
     let sends = cx.settings.all4.send_redirects || out.conf4.send_redirects;
-    let redirect = packet.dev == dev && on_link && sends && (gateway || nexthop.is_none());
+    let redirect = !passed_on && packet.dev == dev && on_link && sends && (gateway || nexthop.is_none());
     Verdict::Forward(Forward { dst, dev, to, hop: place, mtu, redirect })
 }

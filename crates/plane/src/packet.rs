@@ -51,6 +51,8 @@ pub(crate) struct Packet {
     pub(crate) own: bool,
     /// Where it is not to be worked out from the packet: the hash by which it chooses among several ways, that of the packet an ICMP error is about.
     pub(crate) hash: Option<u32>,
+    /// A route sent it to the VRF device `dev`, which sends it on: its hop is taken off, its source believed.
+    pub(crate) passed_on: bool,
     /// A local routing header was processed: no redirect for it.
     pub(crate) source_routed: bool,
 }
@@ -71,6 +73,7 @@ impl Packet {
             options: None,
             own: false,
             hash: None,
+            passed_on: false,
             source_routed: false,
         }
     }
@@ -84,5 +87,11 @@ impl Packet {
     pub(crate) fn move_to(&mut self, vrf: &Link) {
         self.dev = vrf.index;
         self.in_vrf = true;
+    }
+
+    /// The packet leaves by the VRF device `vrf`, which asks its table where to (Linux `vrf_xmit`).
+    pub(crate) fn pass_on(&mut self, vrf: &Link) {
+        self.move_to(vrf);
+        self.passed_on = true;
     }
 }

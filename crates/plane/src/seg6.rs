@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 
 use port::Buf;
-use route::{DropReason, IfIndex, PolicyId, SidId};
+use route::{DropReason, IfIndex, PolicyId, SidId, TableId};
 use srv6::{Env, Inner, Next, Policy, Sid};
 use wire::ipv6;
 
@@ -84,7 +84,7 @@ fn trace(cx: &Context<'_, '_>, packet: &Packet, name: &str, before: &str, next: 
     });
 }
 
-/// The packet's route leads into an SRv6 policy: `dev` is the route's device.
+/// The packet's route leads into an SRv6 policy: `dev` is the route's device. Gives the table that the first segment is looked up in, if the policy names one.
 pub(crate) fn headend(
     cx: &Context<'_, '_>,
     packet: &mut Packet,
@@ -92,7 +92,7 @@ pub(crate) fn headend(
     inner: Inner,
     dev: IfIndex,
     ledger: &mut Ledger,
-) -> Result<(), DropReason> {
+) -> Result<Option<TableId>, DropReason> {
     let policy = cx.tables.policies.borrow(cx.guard, id.0).ok_or(DropReason::NoTunnelSource)?;
     let source = source(cx, policy, dev)?;
     let env = env(cx, packet, source);
@@ -104,7 +104,7 @@ pub(crate) fn headend(
     packet.version = Version::V6;
     ledger.step(packet, "seg6", || format!("{policy}: now {}", describe::ip6(&packet.buf)));
     debug_assert!(ipv6::Header::read(&packet.buf).is_some());
-    Ok(())
+    Ok(policy.table())
 }
 
 /// The source of a policy's outer headers: its own, else the router's, else an address of the route's device.

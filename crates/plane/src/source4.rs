@@ -18,6 +18,9 @@ pub(crate) fn is_unfiltered(cx: &Context<'_, '_>, iif: IfIndex) -> bool {
 /// # Errors
 /// The reason to drop the packet.
 pub(crate) fn check(cx: &Context<'_, '_>, packet: &Packet, src: Ipv4Addr, out: Option<IfIndex>) -> Result<bool, DropReason> {
+    if packet.passed_on {
+        return Ok(false);
+    }
     let Some(ingress) = cx.links.get(packet.iif) else { return Err(DropReason::PortDown) };
     let filter = ingress.conf4.rp_filter.max(cx.settings.all4.rp_filter);
     let turns_back = out == Some(packet.iif) && (ingress.conf4.send_redirects || cx.settings.all4.send_redirects);
@@ -33,8 +36,9 @@ pub(crate) fn check(cx: &Context<'_, '_>, packet: &Packet, src: Ipv4Addr, out: O
         Kind::Unicast => {}
         Kind::Local if ingress.conf4.accept_local => {}
         Kind::Local => return Err(DropReason::OwnSource),
-        Kind::NoRoute if filter == 0 => return Ok(false),
-        Kind::NoRoute => return Err(DropReason::ReversePath),
+        // A route that refuses is as good as none (Linux `fib_lookup` fails alike).
+        Kind::NoRoute | Kind::Throw | Kind::Unreachable | Kind::Prohibit | Kind::Blackhole if filter == 0 => return Ok(false),
+        Kind::NoRoute | Kind::Throw | Kind::Unreachable | Kind::Prohibit | Kind::Blackhole => return Err(DropReason::ReversePath),
         _ => return Err(DropReason::MartianSource),
     }
     let hop = back.dst.hops().find(|hop| hop.dev == packet.iif);

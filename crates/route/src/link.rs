@@ -19,6 +19,9 @@ pub enum LinkKind {
     Elsewhere,
 }
 
+/// The biggest IPv6 packet: what a VRF device takes (Linux `IP6_MAX_MTU`).
+const VRF_MTU: u32 = 65575;
+
 /// An IPv4 address of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Address4 {
@@ -53,6 +56,14 @@ pub struct Address6 {
     pub len: u8,
     /// The connected route is left out (`noprefixroute`).
     pub no_prefix_route: bool,
+}
+
+impl Address6 {
+    /// The first address of its subnet, which its routers answer to.
+    pub fn subnet(&self) -> Ipv6Addr {
+        let mask = u128::MAX.checked_shl(128 - u32::from(self.len)).unwrap_or(0);
+        Ipv6Addr::from(u128::from(self.addr) & mask)
+    }
 }
 
 /// `net.ipv4.conf.DEV.*`.
@@ -131,7 +142,11 @@ pub struct Link {
 impl Link {
     /// A new interface: down, without addresses.
     pub fn new(index: IfIndex, name: &str, kind: LinkKind) -> Link {
-        let mtu = if matches!(kind, LinkKind::Port(_)) { 1500 } else { 65536 };
+        let mtu = match kind {
+            LinkKind::Port(_) => 1500,
+            LinkKind::Vrf(_) => VRF_MTU,
+            LinkKind::Loopback | LinkKind::Elsewhere => 65536,
+        };
         Link {
             index,
             name: name.into(),
@@ -188,6 +203,8 @@ pub struct Links {
     own4: Vec<Ipv4Addr>,
     /// IPv6 addresses of all interfaces, each with its interface, sorted.
     own6: Vec<(Ipv6Addr, IfIndex)>,
+    /// Subnet-router anycast addresses of all interfaces, sorted.
+    anycast6: Vec<Ipv6Addr>,
 }
 
 impl Links {
@@ -225,12 +242,21 @@ impl Links {
         self.own6.iter().skip(first).take_while(move |(own, _)| *own == addr).map(|(_, index)| *index)
     }
 
+    /// True of the subnet-router anycast address of a subnet of an interface that forwards, in whatever VRF (RFC 4291 §2.6.1).
+    pub fn is_anycast6(&self, addr: Ipv6Addr) -> bool {
+        self.anycast6.binary_search(&addr).is_ok()
+    }
+
     /// Puts down whose addresses there are, for [`Links::is_own4`] and [`Links::with_addr6`].
     pub(crate) fn index_addresses(&mut self) {
         self.own6 = self.iter().flat_map(|link| link.addrs6.iter().map(|address| (address.addr, link.index))).collect();
         self.own6.sort_unstable();
         self.own4 = self.iter().flat_map(|link| link.addrs4.iter().map(|address| address.addr)).collect();
         self.own4.sort_unstable();
+        let routers = self.iter().filter(|link| link.up && link.conf6.forwarding);
+        let subnets = routers.flat_map(|link| link.addrs6.iter().filter(|a| a.len < 127).map(|a| a.subnet()));
+        self.anycast6 = subnets.collect();
+        self.anycast6.sort_unstable();
     }
 
     /// All interfaces, by number.

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::net::Ipv6Addr;
 
 use port::Buf;
-use route::DropReason;
+use route::{DropReason, TableId};
 
 use crate::headend::{Insert, Outer, encaps, l2encaps};
 use crate::{BuildError, Env, SegmentList};
@@ -83,6 +83,7 @@ pub struct Policy {
     mode: Mode,
     segments: SegmentList,
     tunsrc: Option<Ipv6Addr>,
+    table: Option<TableId>,
     headers: Headers,
 }
 
@@ -107,7 +108,17 @@ impl Policy {
             Mode::L2Encap => Headers::L2Encaps(Outer::full(segments)?),
             Mode::L2EncapRed => Headers::L2Encaps(Outer::reduced(segments)?),
         };
-        Ok(Policy { mode, segments: segments.clone(), tunsrc, headers })
+        Ok(Policy { mode, segments: segments.clone(), tunsrc, table: None, headers })
+    }
+
+    /// The same policy, whose packets are looked up in this table alone once they have their outer header (`lookup`, kernel 7.3).
+    pub fn looked_up_in(self, table: Option<TableId>) -> Policy {
+        Policy { table, ..self }
+    }
+
+    /// The table that the first segment is looked up in; without: as for any packet that comes in where this one did.
+    pub fn table(&self) -> Option<TableId> {
+        self.table
     }
 
     /// How segments are put on.
@@ -158,7 +169,7 @@ impl Policy {
 /// Policies are equal that were built from the same: the headers follow from it.
 impl PartialEq for Policy {
     fn eq(&self, other: &Policy) -> bool {
-        (self.mode, &self.segments, self.tunsrc) == (other.mode, &other.segments, other.tunsrc)
+        (self.mode, &self.segments, self.tunsrc, self.table) == (other.mode, &other.segments, other.tunsrc, other.table)
     }
 }
 
@@ -166,7 +177,7 @@ impl Eq for Policy {}
 
 impl Hash for Policy {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.mode, &self.segments, self.tunsrc).hash(state);
+        (self.mode, &self.segments, self.tunsrc, self.table).hash(state);
     }
 }
 
@@ -182,8 +193,11 @@ impl fmt::Display for Policy {
             }
             _ => write!(f, " {}", self.segments)?,
         }
-        match self.tunsrc {
-            Some(tunsrc) => write!(f, " tunsrc {tunsrc}"),
+        if let Some(tunsrc) = self.tunsrc {
+            write!(f, " tunsrc {tunsrc}")?;
+        }
+        match self.table {
+            Some(table) => write!(f, " lookup {table}"),
             None => Ok(()),
         }
     }
@@ -204,6 +218,9 @@ mod tests {
         );
         assert!(shown(Mode::Inline, None).contains("segs 3 [ fc01:31:32:33:34:35:36:37 fc02:41:42:43:44:45:46:47 :: ]"));
         assert!(shown(Mode::Encap, Some(TUNSRC)).ends_with(" tunsrc fd04:61:62:63:64:65:66:67"));
+        let policy = Policy::build(Mode::Encap, &segments, None).unwrap();
+        assert!(policy.clone().looked_up_in(Some(TableId(77))).to_string().ends_with(" hmac 0x2a lookup 77"));
+        assert_ne!(policy.clone().looked_up_in(Some(TableId(77))), policy);
     }
 
     #[test]

@@ -6,3 +6,4 @@ mod endpoint;
 mod forwarding;
 mod headend;
 mod router;
+mod vrf;

@@ -107,7 +107,8 @@ impl Applier<'_> {
 
     fn headend(&mut self, headend: &Seg6) -> Result<PolicyId, Error> {
         let tunsrc = headend.tunsrc.map(|tunsrc| tunsrc.value);
-        let policy = Policy::build(headend.mode.value, &headend.segments.value, tunsrc);
+        let table = headend.table.map(|table| table.value);
+        let policy = Policy::build(headend.mode.value, &headend.segments.value, tunsrc).map(|policy| policy.looked_up_in(table));
         let policy = policy.map_err(|error| Error::refused(headend.segments.span, error.to_string()))?;
         if let Some(&known) = self.policies.get(&policy) {
             return Ok(known);

@@ -61,8 +61,8 @@ impl Making<'_> {
         let refused = |error: srv6::BuildError| Reason::Refused(error.to_string());
         match encap {
             Encap::Unsupported(reason) => Err(reason.clone()),
-            Encap::Seg6 { mode, segments, tunsrc } => {
-                let policy = Policy::build(*mode, segments, *tunsrc).map_err(refused)?;
+            Encap::Seg6 { mode, segments, tunsrc, table } => {
+                let policy = Policy::build(*mode, segments, *tunsrc).map_err(refused)?.looked_up_in(*table);
                 Ok(route::Encap::Seg6(PolicyId(self.tables.policies.insert(Arc::new(policy)))))
             }
             Encap::Seg6Local { action, attributes } => {

@@ -146,7 +146,7 @@ fn routes_are_read() {
 fn encapsulations_are_read() {
     let (snapshot, _) = snapshot();
     let encap = |route: &KernelRoute| route.ways[0].encap.as_deref().cloned().unwrap();
-    let Encap::Seg6 { mode, segments, tunsrc: None } = encap(v4(&snapshot, 254, 2)) else { panic!() };
+    let Encap::Seg6 { mode, segments, tunsrc: None, table: None } = encap(v4(&snapshot, 254, 2)) else { panic!() };
     assert_eq!(format!("{mode} {segments}"), "encap.red segs 2 [ fc00:2::1 fc00:2::2 ]");
     let Encap::Seg6 { mode, segments, .. } = encap(v6(&snapshot, 1)) else { panic!() };
     assert_eq!(format!("{mode} {segments}"), "inline segs 2 [ fc00:2::1 fc00:2::2 ] hmac 0x2a");

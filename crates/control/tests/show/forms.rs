@@ -71,7 +71,7 @@ broadcast 10.0.1.255 dev e1 proto kernel scope link src 10.0.1.1
     let members = shown(&router, "ip link show master red");
     assert!(members.starts_with("3: e1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 master red state UP\n    link/ether 02:"), "{members}");
     let vrf = shown(&router, "ip -o link ls type vrf");
-    assert!(vrf.starts_with("4: red: <NOARP,MASTER,UP,LOWER_UP> mtu 65536 state UP\\    link/ether ") && vrf.lines().count() == 1, "{vrf}");
+    assert!(vrf.starts_with("4: red: <NOARP,MASTER,UP,LOWER_UP> mtu 65575 state UP\\    link/ether ") && vrf.lines().count() == 1, "{vrf}");
 }
 
 #[test]

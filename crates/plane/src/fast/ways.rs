@@ -143,7 +143,8 @@ fn work_out<'g, A: Address>(cx: &Context<'_, 'g>, fib: &Fib<A>, number: u32) -> 
     let does = match hop.encap {
         Encap::Seg6Local(id) if A::BITS == 128 => cx.tables.sids.borrow(cx.guard, id.0).map(|sid| Does::Process(id, sid)),
         Encap::Seg6Local(_) => None,
-        Encap::Seg6(id) => cx.tables.policies.borrow(cx.guard, id.0).and_then(|policy| {
+        // One that names a table of its own takes the general way.
+        Encap::Seg6(id) => cx.tables.policies.borrow(cx.guard, id.0).filter(|policy| policy.table().is_none()).and_then(|policy| {
             let source = seg6::source(cx, policy, hop.dev).ok()?;
             Some(Does::Encap(policy, source))
         }),

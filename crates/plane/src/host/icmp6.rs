@@ -43,7 +43,8 @@ impl Host {
             ledger.counters.drop(DropReason::RateLimited);
             return ledger.step(packet, "icmp", || "no ICMPv6 error: rate limit".into());
         }
-        let own = !dst.is_multicast() && (cx.is_own6(dst, packet.dev) || cx.is_anycast(dst, packet.dev));
+        // Linux looks for an anycast address in all VRFs (`ipv6_chk_acast_addr_src`).
+        let own = !dst.is_multicast() && (cx.is_own6(dst, packet.dev) || cx.links.is_anycast6(dst));
         let source = if own { Some(dst) } else { preferred(&way).or_else(|| cx.links.source6(packet.iif, to)) };
         let Some(source) = source.or_else(|| cx.links.source6(way.dev, to)) else {
             return ledger.step(packet, "icmp", || "no ICMPv6 error: no address to send it from".into());

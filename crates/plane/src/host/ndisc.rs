@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use route::{DropReason, IfIndex, NeighbourState};
+use route::{DropReason, IfIndex, Link, NeighbourState};
 use wire::{Mac, icmp6, ipv6, proto};
 use zerocopy::IntoBytes;
 
@@ -51,7 +51,9 @@ impl Host {
     fn solicited(&mut self, cx: &Context<'_, '_>, packet: &Packet, message: &Message, ledger: &mut Ledger) -> Option<&'static str> {
         let dev = packet.iif;
         let link = cx.links.get(dev)?;
-        let own = link.has_addr(IpAddr::V6(message.target));
+        let has = |link: &Link| link.has_addr(IpAddr::V6(message.target));
+        // An address of the VRF device is asked for on its members (Linux `ndisc_recv_ns`).
+        let own = has(link) || cx.links.vrf_of(dev).is_some_and(has);
         if !(own || link.conf6.forwarding && cx.is_anycast(message.target, dev)) {
             return None;
         }
@@ -80,7 +82,8 @@ impl Host {
         let mac = multicast.then_some((option::TARGET_MAC, link.mac));
         // The answer goes to the neighbour itself: its address need not be one that a route leads to.
         let at = known(cx).filter(|(state, _)| !probe && state.is_valid()).map(|(_, mac)| mac);
-        self.send_ndisc(cx, dev, (message.target, to), icmp6::NEIGHBOUR_ADVERTISEMENT, flags, message.target, mac, at, cause, ledger);
+        let source = if has(link) { message.target } else { cx.links.source6(dev, to)? };
+        self.send_ndisc(cx, dev, (source, to), icmp6::NEIGHBOUR_ADVERTISEMENT, flags, message.target, mac, at, cause, ledger);
         Some("neighbour solicitation answered")
     }
 

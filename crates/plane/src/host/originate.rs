@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use route::{DropReason, DstRef, Encap, IfIndex, Kind, Neighbour, RouteRefs};
+use route::{Address, DropReason, DstRef, Encap, IfIndex, Kind, Neighbour, RouteRefs, TableId};
 use srv6::Inner;
 use wire::{ipv4, ipv6};
 
@@ -31,6 +31,12 @@ impl Way<'_> {
         self.dst.hop(self.place)?.gateway.as_deref()
     }
 
+    /// True when it leads to a VRF device, which looks the packet up once more in its table (Linux `vrf_xmit`).
+    fn enters_vrf(&self, cx: &Context<'_, '_>) -> bool {
+        let vrf = || cx.links.get(self.dev).is_some_and(|link| link.is_vrf());
+        self.dst.kind == Kind::Unicast && self.encap == Encap::None && vrf()
+    }
+
     /// True when the destination is the router itself.
     pub(super) fn is_local(&self) -> bool {
         matches!(self.dst.kind, Kind::Local | Kind::Anycast)
@@ -47,6 +53,9 @@ impl Host {
         near: IfIndex,
         packet: &Packet,
     ) -> Option<Way<'g>> {
+        if !dst.is_link_scoped() && is_down(cx, near) {
+            return None;
+        }
         let answer = cx.tables.network.v6.lookup(cx.guard, &cx.own_flow(dst, src, near), cx.refs);
         way(cx, answer.dst, packet)
     }
@@ -57,6 +66,18 @@ impl Host {
         answer.dst.kind == Kind::Local
     }
 
+    fn way6_in<'g>(
+        &self,
+        cx: &Context<'_, 'g>,
+        table: TableId,
+        (src, dst): (Ipv6Addr, Ipv6Addr),
+        near: IfIndex,
+        packet: &Packet,
+    ) -> Option<Way<'g>> {
+        let answer = cx.tables.network.v6.lookup_table(cx.guard, table, &cx.own_flow(dst, src, near), cx.refs)?;
+        way(cx, answer.dst, packet)
+    }
+
     /// As [`Host::way6`] for IPv4.
     pub(super) fn way4<'g>(
         &self,
@@ -65,6 +86,9 @@ impl Host {
         near: IfIndex,
         packet: &Packet,
     ) -> Option<Way<'g>> {
+        if is_down(cx, near) {
+            return None;
+        }
         let answer = cx.tables.network.v4.lookup(cx.guard, &cx.own_flow(dst, src, near), cx.refs);
         way(cx, answer.dst, packet)
     }
@@ -72,14 +96,19 @@ impl Host {
     /// Sends an IPv6 packet that the router made, in the VRF of `near`.
     pub(super) fn originate6(&mut self, cx: &Context<'_, '_>, packet: Packet, near: IfIndex, ledger: &mut Ledger) {
         ledger.counters.originated += 1;
-        self.send_own6(cx, packet, near, ledger);
+        self.send_own6(cx, packet, near, None, ledger);
     }
 
-    fn send_own6(&mut self, cx: &Context<'_, '_>, mut packet: Packet, near: IfIndex, ledger: &mut Ledger) {
+    /// Looks a packet of the router's own up, in `table` alone if there is one, as often as headends and VRF devices on its way ask for it.
+    fn send_own6(&mut self, cx: &Context<'_, '_>, mut packet: Packet, mut near: IfIndex, mut table: Option<TableId>, ledger: &mut Ledger) {
         while packet.lookups < MAX_LOOKUPS {
             packet.lookups += 1;
             let Some((src, dst)) = ipv6::Header::read(&packet.buf).map(|header| (header.src(), header.dst())) else { break };
-            let Some(way) = self.way6(cx, (src, dst), near, &packet) else { return self.drop(packet, DropReason::NoRoute, ledger) };
+            let way = match table.take() {
+                Some(table) => self.way6_in(cx, table, (src, dst), near, &packet),
+                None => self.way6(cx, (src, dst), near, &packet),
+            };
+            let Some(way) = way else { return self.drop(packet, DropReason::NoRoute, ledger) };
             if let Some(header) = ipv6::Header::read_mut(&mut packet.buf).filter(|header| header.hop_limit == HOP_LIMIT_OF_WAY) {
                 header.hop_limit = cx.links.get(way.dev).map_or(64, |link| link.conf6.hop_limit);
             }
@@ -88,12 +117,17 @@ impl Host {
             }
             if let Encap::Seg6(policy) = way.encap {
                 match seg6::headend(cx, &mut packet, policy, Inner::V6, way.dev, ledger) {
-                    Ok(()) => {
+                    Ok(named) => {
                         packet.hash = None;
+                        table = named;
                         continue;
                     }
                     Err(reason) => return self.drop(packet, reason, ledger),
                 }
+            }
+            if way.enters_vrf(cx) {
+                near = way.dev;
+                continue;
             }
             if cx.is_kernels(way.dev) {
                 return self.leave_to_kernel(packet, ledger);
@@ -122,6 +156,7 @@ impl Host {
     /// Sends an IPv4 packet that the router made, complete but for identification and checksum, in the VRF of `near`.
     pub(super) fn originate4(&mut self, cx: &Context<'_, '_>, mut packet: Packet, near: IfIndex, ledger: &mut Ledger) {
         ledger.counters.originated += 1;
+        let mut near = near;
         let Some(header) = ipv4::Header::read_mut(&mut packet.buf) else { return self.drop(packet, DropReason::HeaderTruncated, ledger) };
         let (src, dst) = (header.src(), header.dst());
         if header.flags_offset() & ipv4::DF == 0 {
@@ -129,13 +164,21 @@ impl Host {
             self.ip_id = self.ip_id.wrapping_add(1);
         }
         ipv4::fill_checksum(&mut packet.buf);
-        let Some(way) = self.way4(cx, (src, dst), near, &packet) else { return self.drop(packet, DropReason::NoRoute, ledger) };
+        let way = loop {
+            packet.lookups += 1;
+            match self.way4(cx, (src, dst), near, &packet) {
+                None => return self.drop(packet, DropReason::NoRoute, ledger),
+                Some(_) if packet.lookups > MAX_LOOKUPS => return self.drop(packet, DropReason::LookupLoop, ledger),
+                Some(way) if way.enters_vrf(cx) => near = way.dev,
+                Some(way) => break way,
+            }
+        };
         if way.is_local() {
             return self.meant_for_self(packet, ledger);
         }
         if let Encap::Seg6(policy) = way.encap {
             return match seg6::headend(cx, &mut packet, policy, Inner::V4, way.dev, ledger) {
-                Ok(()) => self.send_own6(cx, Packet { hash: None, ..packet }, near, ledger),
+                Ok(table) => self.send_own6(cx, Packet { hash: None, ..packet }, near, table, ledger),
                 Err(reason) => self.drop(packet, reason, ledger),
             };
         }
@@ -154,6 +197,11 @@ impl Host {
     fn meant_for_self(&mut self, packet: Packet, ledger: &mut Ledger) {
         self.delivered(packet, || "to the router itself, which has no use for it".into(), ledger);
     }
+}
+
+/// True in a VRF whose device is down: its members forward, but the router itself sends nothing there.
+fn is_down(cx: &Context<'_, '_>, near: IfIndex) -> bool {
+    cx.links.vrf_of(near).is_some_and(|vrf| !vrf.up)
 }
 
 fn way<'g>(cx: &Context<'_, 'g>, dst: DstRef<'g>, packet: &Packet) -> Option<Way<'g>> {

@@ -2,6 +2,7 @@
 
 use std::net::Ipv6Addr;
 
+use route::TableId;
 use srv6::{Attributes, Mode, SegmentList};
 
 use super::{seg6, seg6local};
@@ -21,6 +22,8 @@ pub enum Encap {
         segments: SegmentList,
         /// The route's own source of outer headers.
         tunsrc: Option<Ipv6Addr>,
+        /// The table that the first segment is looked up in.
+        table: Option<TableId>,
     },
     /// `encap seg6local`.
     Seg6Local {

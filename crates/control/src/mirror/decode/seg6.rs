@@ -3,25 +3,28 @@
 //! ```text
 //! SEG6_IPTUNNEL_SRH   | mode (4, host order) | SRH: 8 bytes | segments, last one first (16 each) | HMAC TLV (40)? |
 //! SEG6_IPTUNNEL_SRC   | address (16) |                                                        since Linux 7.1
+//! SEG6_IPTUNNEL_TABLE | table (4, host order) |                                               since Linux 7.3
 //! ```
 
 use std::net::Ipv6Addr;
 
+use route::TableId;
 use srv6::{Mode, SegmentList};
 use wire::srh::TLV_HMAC;
 
 use super::encap::Encap;
-use super::{Family, attributes, u8_at, u32_at};
+use super::{Family, attributes, u8_at, u32_at, u32_of};
 use crate::mirror::Reason;
 
 const SEG6_IPTUNNEL_SRH: u16 = 1;
 const SEG6_IPTUNNEL_SRC: u16 = 2;
+const SEG6_IPTUNNEL_TABLE: u16 = 3;
 /// `SR6_FLAG1_HMAC`.
 const FLAG_HMAC: u8 = 1 << 3;
 
 /// Reads a headend.
 pub(super) fn seg6(value: &[u8]) -> Result<Encap, Reason> {
-    let (mut policy, mut tunsrc) = (None, None);
+    let (mut policy, mut tunsrc, mut table) = (None, None, None);
     for (kind, value) in attributes(value) {
         match kind {
             SEG6_IPTUNNEL_SRH => {
@@ -31,11 +34,12 @@ pub(super) fn seg6(value: &[u8]) -> Result<Encap, Reason> {
                 policy = Some((mode, srh.ok_or(Reason::Malformed("seg6 segments"))?));
             }
             SEG6_IPTUNNEL_SRC => tunsrc = Some(Ipv6Addr::read(value).ok_or(Reason::Malformed("seg6 tunsrc"))?),
+            SEG6_IPTUNNEL_TABLE => table = Some(TableId(u32_of(value).ok_or(Reason::Malformed("seg6 lookup"))?)),
             other => return Err(Reason::Attribute("encap seg6", other)),
         }
     }
     let (mode, segments) = policy.ok_or(Reason::Malformed("seg6 without segments"))?;
-    Ok(Encap::Seg6 { mode, segments, tunsrc: tunsrc.filter(|source| !source.is_unspecified()) })
+    Ok(Encap::Seg6 { mode, segments, tunsrc: tunsrc.filter(|source| !source.is_unspecified()), table: table.filter(|table| table.0 != 0) })
 }
 
 /// Reads the segments of an SRH in the order of travel. One that is to be `inserted` has room for the packet's own destination in its first slot, which
@@ -54,4 +58,27 @@ pub(super) fn segments(srh: &[u8], inserted: bool) -> Option<SegmentList> {
         }
     };
     Some(SegmentList { segments, hmac })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mirror::decode::message::push_attribute;
+
+    #[test]
+    fn the_table_of_a_headend_is_honoured_where_the_kernel_tells_of_it() {
+        let segment = Ipv6Addr::new(0xfc00, 2, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66);
+        let mut value = Vec::new();
+        let srh = [&1_u32.to_ne_bytes()[..], &[0, 2, 4, 0, 0, 0, 0, 0], &segment.octets()].concat();
+        push_attribute(&mut value, SEG6_IPTUNNEL_SRH, &srh);
+        let table = |value: &[u8]| match seg6(value) {
+            Ok(Encap::Seg6 { table, .. }) => Ok(table),
+            other => Err(other),
+        };
+        assert_eq!(table(&value), Ok(None));
+        push_attribute(&mut value, SEG6_IPTUNNEL_TABLE, &1001_u32.to_ne_bytes());
+        assert_eq!(table(&value), Ok(Some(TableId(1001))));
+        push_attribute(&mut value, SEG6_IPTUNNEL_TABLE, &[1, 2]);
+        assert_eq!(table(&value), Err(Err(Reason::Malformed("seg6 lookup"))));
+    }
 }
