@@ -45,6 +45,11 @@ impl Arrivals {
         (&mut self.frames, Runs(&self.runs))
     }
 
+    /// Takes the frames out, which have the places from 0.
+    pub(crate) fn drain(&mut self) -> (impl Iterator<Item = Buf> + '_, Runs<'_>) {
+        (self.frames.drain(..), Runs(&self.runs))
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.frames.len()

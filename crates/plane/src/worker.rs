@@ -84,11 +84,12 @@ impl Worker {
     /// Takes the frames received since the last call through all stages.
     pub fn run(&mut self) {
         let Worker { tables, reader, refs, arrivals, scratch, host, ledger, frames } = self;
+        let came = arrivals.len() as u64;
         reader.burst(|guard| {
             let cx = Context::new(tables, guard, *refs);
             run(scratch, &cx, arrivals, *frames, host, ledger);
         });
-        *frames += arrivals.len() as u64;
+        *frames += came;
         arrivals.clear();
     }
 
@@ -117,11 +118,10 @@ impl Worker {
     /// Hands over the frames to be sent, in order; their buffers go back to the pool.
     pub fn drain(&mut self, mut send: impl FnMut(&Sent)) {
         let Host { pool, out, .. } = &mut self.host;
-        for sent in &mut *out {
-            send(sent);
-            pool.give(std::mem::take(&mut sent.buf));
+        for sent in out.drain(..) {
+            send(&sent);
+            pool.give(sent.buf);
         }
-        out.clear();
     }
 
     /// Hands over the packets that are the kernel's, in order; their buffers go back to the pool. There are some beside a kernel only.
@@ -164,16 +164,17 @@ fn run<'g>(scratch: &mut Scratch, cx: &Context<'_, 'g>, arrivals: &mut Arrivals,
     let mut others: Vec<Other<'g>> = recycle(std::mem::take(&mut scratch.others));
     scratch.fast.run(cx, arrivals, first, &mut others, ledger);
     let mut in_turn = others.drain(..);
-    let (frames, runs) = arrivals.parts();
+    let (mut frames, runs) = arrivals.drain();
     for (places, _, time) in runs.iter() {
-        for place in places {
-            if let (Some(port), Some(buf)) = (scratch.fast.out(place), frames.get_mut(place)) {
-                host.out.push(Sent { port, time, frame: first + place as u64, buf: std::mem::take(buf) });
+        for (place, buf) in places.zip(&mut frames) {
+            if let Some(port) = scratch.fast.out(place) {
+                host.out.push(Sent { port, time, frame: first + place as u64, buf });
             } else if let Some(Other { packet, verdict, .. }) = in_turn.next() {
                 host.perform(cx, packet, verdict, ledger);
             }
         }
     }
+    drop(frames);
     drop(in_turn);
     scratch.others = recycle(others);
 }

@@ -116,6 +116,18 @@ impl Buf {
         self.len -= n as u32;
     }
 
+    /// Keeps the `len` bytes at `at`. False, and nothing changed, when they are not all there, or the room in front of them would be 64 KiB.
+    #[inline]
+    #[must_use]
+    pub fn narrow(&mut self, at: usize, len: usize) -> bool {
+        let there = at.checked_add(len).is_some_and(|end| end <= self.len());
+        match u16::try_from(self.headroom().saturating_add(at)) {
+            Ok(head) if there => (self.head, self.len) = (head, len as u32),
+            _ => return false,
+        }
+        true
+    }
+
     /// As [`Buf::trim_front`] where so much room in front cannot be said.
     #[cold]
     fn move_to_front(&mut self, n: usize) {
@@ -226,13 +238,6 @@ impl Buf {
         // SAFETY: invariant 1.
         unsafe { slice::from_raw_parts_mut(self.memory.as_ptr(), self.capacity()) }
     }
-
-    /// Empties the buffer and restores its headroom, for the next packet.
-    #[inline]
-    fn reset(&mut self) {
-        self.head = HEADROOM.min(self.capacity()) as u16;
-        self.len = 0;
-    }
 }
 
 /// Zeroed memory of so many units; none for none.
@@ -327,7 +332,7 @@ impl Pool {
     #[inline]
     pub fn give(&mut self, mut buf: Buf) {
         if buf.capacity() == STANDARD {
-            buf.reset();
+            (buf.head, buf.len) = (HEADROOM as u16, 0);
             self.free.push(buf);
         }
     }
@@ -356,7 +361,10 @@ mod tests {
         assert_eq!(&buf[..], b"ab123ef");
         assert!(!buf.remove(6, 2));
         assert!(!buf.insert(0, 10_000));
+        assert!(!buf.narrow(6, 2) && !buf.narrow(8, 0) && !buf.narrow(1, usize::MAX));
         assert_eq!(&buf[..], b"ab123ef");
+        assert!(buf.narrow(1, 4));
+        assert_eq!(&buf[..], b"b123");
     }
 
     #[test]

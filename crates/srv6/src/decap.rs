@@ -28,6 +28,7 @@ fn take_off(buf: &mut Buf, env: &Env<'_>, payload: u8, least: usize) -> Result<(
 }
 
 /// Where the first header of protocol `payload` stands behind extension headers that allow it to be taken.
+#[inline(never)]
 fn behind_extensions(buf: &Buf, env: &Env<'_>, payload: u8) -> Result<usize, DropReason> {
     if let Ok(srh) = Srh::find(buf, Target::Proto(proto::ROUTING)) {
         if srh.segments_left > 0 {
@@ -46,6 +47,7 @@ fn behind_extensions(buf: &Buf, env: &Env<'_>, payload: u8) -> Result<usize, Dro
 ///
 /// # Errors
 /// No IPv4 header of 20 bytes inside, segments left, or an HMAC that does not satisfy.
+#[inline]
 pub(crate) fn to_ipv4(buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
     take_off(buf, env, proto::IPIP, ipv4::LEN)
 }
@@ -54,6 +56,7 @@ pub(crate) fn to_ipv4(buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
 ///
 /// # Errors
 /// No IPv6 header of 40 bytes inside, segments left, or an HMAC that does not satisfy.
+#[inline]
 pub(crate) fn to_ipv6(buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
     take_off(buf, env, proto::IPV6, ipv6::LEN)
 }
@@ -62,6 +65,7 @@ pub(crate) fn to_ipv6(buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
 ///
 /// # Errors
 /// No Ethernet header of 14 bytes inside, segments left, or an HMAC that does not satisfy.
+#[inline]
 pub(crate) fn to_frame(buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
     take_off(buf, env, proto::ETHERNET, wire::eth::LEN)
 }

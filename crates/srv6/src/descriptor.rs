@@ -5,7 +5,7 @@ use std::fmt;
 use port::Buf;
 use route::DropReason;
 
-use crate::{AttrSet, Attributes, BuildError, Env, Flavors, Next};
+use crate::{AttrSet, Attributes, Batch, BuildError, Env, Flavors, Next};
 
 /// An action of a seg6local route: its identity, what it takes, how it is built. The kernel's number is the identity.
 pub struct Descriptor {
@@ -37,11 +37,54 @@ impl PartialEq for Descriptor {
     }
 }
 
-/// What an action does with a packet.
+/// What an action does with packets.
 pub(crate) trait Behavior: fmt::Debug + Send + Sync {
     /// Processes the packet whose IPv6 header is at the front of `buf`, cut to its payload length.
     ///
     /// # Errors
     /// The reason why the packet ends here; what is left in `buf` has no meaning then.
     fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason>;
+
+    /// As [`Behavior::input`] for the first ones of `bufs`, at least one if there are any, as far as they want the same afterwards.
+    fn input_all(&self, bufs: &mut [Buf], env: &Env<'_>) -> Batch {
+        let Some(buf) = bufs.first_mut() else { return Batch::new(Next::Onward) };
+        let bytes = buf.len();
+        match self.input(buf, env) {
+            Ok(wish) => Batch { packets: 1, bytes, ..Batch::new(wish) },
+            Err(reason) => Batch { failed: Some(reason), ..Batch::new(Next::Onward) },
+        }
+    }
+}
+
+/// An action after which every packet wants the same.
+pub(crate) trait Uniform: fmt::Debug + Send + Sync {
+    /// What that is.
+    fn wish(&self) -> Next;
+
+    /// As [`Behavior::input`].
+    ///
+    /// # Errors
+    /// As there.
+    fn process(&self, buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason>;
+}
+
+impl<T: Uniform> Behavior for T {
+    fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
+        self.process(buf, env)?;
+        Ok(self.wish())
+    }
+
+    fn input_all(&self, bufs: &mut [Buf], env: &Env<'_>) -> Batch {
+        let mut batch = Batch::new(self.wish());
+        for buf in bufs {
+            let bytes = buf.len();
+            if let Err(reason) = self.process(buf, env) {
+                batch.failed = Some(reason);
+                break;
+            }
+            batch.packets += 1;
+            batch.bytes += bytes;
+        }
+        batch
+    }
 }

@@ -36,6 +36,6 @@ pub use env::{Env, FlowLabel};
 pub use flavors::Flavors;
 pub use hmac::{HmacAlgorithm, HmacKeyError, HmacKeys};
 pub use local::{LocalError, LocalSrh, local_address_srh};
-pub use next::{Lookup4, Lookup6, Next};
+pub use next::{Batch, Lookup4, Lookup6, Next};
 pub use policy::{Inner, Mode, Policy};
 pub use sid::Sid;

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use route::{IfIndex, TableId};
+use route::{DropReason, IfIndex, TableId};
 
 /// What is at the front of the buffer now, and where it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,4 +43,24 @@ pub struct Lookup4 {
     pub nexthop: Option<Ipv4Addr>,
     /// The packet enters the VRF of this table: as if it had come in there.
     pub vrf: Option<TableId>,
+}
+
+/// How packets of a burst went at a SID.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch {
+    /// How many were processed, from the first.
+    pub packets: usize,
+    /// Their bytes, before.
+    pub bytes: usize,
+    /// What all of them want.
+    pub wish: Next,
+    /// Why the one behind them ends here; none when it was not looked at.
+    pub failed: Option<DropReason>,
+}
+
+impl Batch {
+    /// One that wants this, of no packets yet.
+    pub(crate) fn new(wish: Next) -> Batch {
+        Batch { packets: 0, bytes: 0, wish, failed: None }
+    }
 }

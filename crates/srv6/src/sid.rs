@@ -8,7 +8,7 @@ use route::{DropReason, IfIndex};
 
 use crate::descriptor::Behavior;
 use crate::next_csid::NextCsid;
-use crate::{Attr, AttrSet, Attributes, BuildError, Descriptor, Env, Flavors, Next};
+use crate::{Attr, AttrSet, Attributes, Batch, BuildError, Descriptor, Env, Flavors, Next};
 
 /// A SID of this router. Its address is that of the route it stands on.
 #[derive(Clone, Debug)]
@@ -62,6 +62,12 @@ impl Sid {
     #[inline]
     pub fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
         self.behavior.input(buf, env)
+    }
+
+    /// As [`Sid::input`] for the first ones of `bufs`, at least one if there are any, as far as they want the same afterwards.
+    #[inline]
+    pub fn input_all(&self, bufs: &mut [Buf], env: &Env<'_>) -> Batch {
+        self.behavior.input_all(bufs, env)
     }
 
     /// As [`fmt::Display`], with devices under the names that `name` knows.

@@ -1,44 +1,101 @@
 //! Packets that ask for a route, ordered by what is asked.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 
+use port::Buf;
 pub(super) use route::Scope;
 use route::{Address, RouteRefs};
 
+use super::state::State;
 use crate::arrivals::BURST;
 use crate::context::Context;
 
 /// How many sets of tables packets of one burst may ask at once; the others take the general way.
 const SCOPES: usize = 8;
 
-/// A packet's place in its burst.
-pub(super) type PlaceInBurst = u8;
-
-const _: () = assert!(BURST == 1 + PlaceInBurst::MAX as usize, "a place for each frame of a burst");
-
-/// A packet that asks.
+/// What packets that ask have in common.
 #[derive(Clone, Copy)]
-struct Asking {
-    place: PlaceInBurst,
-    /// Which of the lane's keys it asks for.
-    key: u16,
+pub(super) struct Asker {
+    pub(super) state: State,
+    /// Which one of the burst's it is.
+    number: u32,
+}
+
+impl Asker {
+    /// One that differs from all others of the burst by its number.
+    pub(super) fn new(state: State, number: u32) -> Asker {
+        Asker { state, number }
+    }
+
+    /// The packet in a place, told from all others that ask in this burst.
+    #[inline(always)]
+    fn mark(&self, place: usize) -> u64 {
+        u64::from(self.number) << 32 | place as u64
+    }
+}
+
+/// Packets of one asker in places that follow each other, which ask for one address.
+#[derive(Clone, Copy)]
+struct Group {
+    state: State,
+    first: u16,
+    /// The place behind the last one.
+    end: u16,
+}
+
+/// A group whose question was answered.
+pub(super) struct Answered<K> {
+    pub(super) scope: Scope,
+    pub(super) state: State,
+    pub(super) places: Range<usize>,
+    pub(super) key: K,
+    /// The number of the route found, 0 for none.
+    pub(super) route: u32,
 }
 
 /// The packets of one family that ask the same tables.
 struct Lane<A: Address> {
     scope: Scope,
-    asking: Vec<Asking>,
-    /// What they ask for. Packets that follow each other to one address ask once.
+    groups: Vec<Group>,
+    /// What each group asks for.
     keys: Vec<A::Key>,
+    /// What the last group asks for, and the mark of the packet that would be its next: [`NO_MARK`] where none may join it.
+    last: A::Key,
+    next: u64,
 }
 
+/// Marks no packet.
+const NO_MARK: u64 = u64::MAX;
+
 impl<A: Address> Lane<A> {
+    fn new(scope: Scope) -> Lane<A> {
+        let last = A::UNSPECIFIED.key();
+        Lane { scope, groups: Vec::with_capacity(BURST), keys: Vec::with_capacity(BURST), last, next: NO_MARK }
+    }
+
     #[inline(always)]
-    fn push(&mut self, share: bool, place: PlaceInBurst, key: A::Key) {
-        if !share || self.keys.last() != Some(&key) {
+    fn push(&mut self, share: bool, asker: &Asker, place: usize, key: A::Key) {
+        let mark = asker.mark(place);
+        if mark == self.next && key == self.last {
+            self.next += 1;
+        } else {
+            self.close();
             self.keys.push(key);
+            self.groups.push(Group { state: asker.state, first: place as u16, end: place as u16 + 1 });
+            if share {
+                (self.last, self.next) = (key, mark + 1);
+            }
         }
-        self.asking.push(Asking { place, key: (self.keys.len() - 1) as u16 });
+    }
+
+    /// Writes down where the last group ends. No packet joins it any more.
+    #[inline]
+    fn close(&mut self) {
+        if let Some(group) = self.groups.last_mut().filter(|_| self.next != NO_MARK) {
+            group.end = self.next as u16;
+        }
+        self.next = NO_MARK;
     }
 }
 
@@ -46,7 +103,7 @@ impl<A: Address> Lane<A> {
 pub(super) struct Family<A: Address> {
     lanes: Vec<Lane<A>>,
     used: usize,
-    /// Whether packets that follow each other may share an answer: not where each is to take its own reference.
+    /// Whether packets may share an answer: not where each is to take its own reference.
     share: bool,
 }
 
@@ -57,61 +114,72 @@ impl<A: Address> Default for Family<A> {
 }
 
 impl<A: Address> Family<A> {
-    /// Puts a question. False, and nothing done, when too many different tables are asked.
+    /// Puts the questions of packets in places from `first` on, as far as `question` has one for each. How many were put: none when too many
+    /// different tables are asked.
     #[inline(always)]
-    pub(super) fn push(&mut self, scope: Scope, place: PlaceInBurst, key: A::Key) -> bool {
-        match self.lanes.first_mut() {
-            Some(lane) if lane.scope == scope && self.used != 0 => {
-                lane.push(self.share, place, key);
-                true
-            }
-            _ => self.push_elsewhere(scope, place, key),
+    pub(super) fn ask(
+        &mut self,
+        scope: Scope,
+        asker: &Asker,
+        first: usize,
+        bufs: &mut [Buf],
+        mut question: impl FnMut(&mut Buf) -> Option<A::Key>,
+    ) -> usize {
+        let Some(lane) = self.lane(scope) else { return 0 };
+        let lane = &mut self.lanes[lane];
+        for (n, buf) in bufs.iter_mut().enumerate() {
+            let Some(key) = question(buf) else { return n };
+            lane.push(self.share, asker, first + n, key);
         }
+        bufs.len()
     }
 
-    /// As [`Family::push`] where not the first tables are asked.
-    #[inline(never)]
-    fn push_elsewhere(&mut self, scope: Scope, place: PlaceInBurst, key: A::Key) -> bool {
-        let share = self.share;
-        let used = &self.lanes[..self.used];
-        let at = used.iter().position(|lane| lane.scope == scope).unwrap_or(self.used);
+    /// The lane for these tables; none when too many others are asked.
+    #[inline]
+    fn lane(&mut self, scope: Scope) -> Option<usize> {
+        let at = self.lanes[..self.used].iter().position(|lane| lane.scope == scope).unwrap_or(self.used);
         if at == SCOPES {
-            return false;
+            return None;
         }
-        if at == self.lanes.len() {
-            self.lanes.push(Lane { scope, asking: Vec::with_capacity(BURST), keys: Vec::with_capacity(BURST) });
+        if at == self.used {
+            self.open(scope);
         }
-        self.used = self.used.max(at + 1);
-        let lane = &mut self.lanes[at];
-        lane.scope = scope;
-        lane.push(share, place, key);
-        true
+        Some(at)
+    }
+
+    #[cold]
+    fn open(&mut self, scope: Scope) {
+        match self.lanes.get_mut(self.used) {
+            Some(lane) => lane.scope = scope,
+            None => self.lanes.push(Lane::new(scope)),
+        }
+        self.used += 1;
     }
 
     fn clear(&mut self) {
         for lane in &mut self.lanes[..self.used] {
-            lane.asking.clear();
+            lane.groups.clear();
+            lane.next = NO_MARK;
             lane.keys.clear();
         }
         self.used = 0;
     }
 
-    /// Looks all up, and hands each that asks to `step` with its tables, its key and the number of the route found, 0 for none.
+    /// Looks all up, and hands each group with its answer to `step`.
     #[inline(always)]
     pub(super) fn answer(
-        &self,
+        &mut self,
         fib: &route::Fib<A>,
         cx: &Context<'_, '_>,
         routes: &mut Vec<u32>,
-        mut step: impl FnMut(Scope, PlaceInBurst, A::Key, u32),
+        mut step: impl FnMut(Answered<A::Key>),
     ) {
-        for lane in &self.lanes[..self.used] {
+        for lane in &mut self.lanes[..self.used] {
+            lane.close();
             fib.lookup_batch(cx.guard, lane.scope, &lane.keys, cx.refs, routes);
-            for asking in &lane.asking {
-                let at = usize::from(asking.key);
-                if let (Some(&key), Some(&route)) = (lane.keys.get(at), routes.get(at)) {
-                    step(lane.scope, asking.place, key, route);
-                }
+            for ((group, &key), &route) in lane.groups.iter().zip(&lane.keys).zip(&*routes) {
+                let Group { state, first, end } = *group;
+                step(Answered { scope: lane.scope, state, places: first.into()..end.into(), key, route });
             }
         }
     }

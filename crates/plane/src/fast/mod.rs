@@ -9,14 +9,14 @@
 //! whatever is out of the ordinary is left, untouched or at a point between two lookups, to the general way (`ethernet`, `decide`, `host`), which gives
 //! the same answers. Traced packets take the general way, which writes everything down.
 
+mod ask;
 mod enter;
 mod frame;
+mod general;
 mod lanes;
 mod state;
 mod step;
 mod ways;
-
-use route::IfIndex;
 
 use crate::arrivals::{Arrivals, BURST};
 use crate::context::Context;
@@ -24,7 +24,6 @@ use crate::packet::Packet;
 use crate::trace::Ledger;
 use crate::verdict::Verdict;
 use lanes::Lanes;
-use state::State;
 use step::{Here, Pass};
 use ways::Ways;
 
@@ -42,21 +41,13 @@ pub(crate) struct Fast {
     /// The numbers of the routes found.
     routes: Vec<u32>,
     ways: Ways<'static>,
-    states: [State; BURST],
     /// For each place, one more than the port that its packet leaves by, once it is ready to.
-    out: [u32; BURST],
+    out: [u16; BURST],
 }
 
 impl Default for Fast {
     fn default() -> Fast {
-        Fast {
-            now: Lanes::default(),
-            next: Lanes::default(),
-            routes: Vec::new(),
-            ways: Ways::default(),
-            states: [const { State::new(IfIndex(0), IfIndex(0)) }; BURST],
-            out: [0; BURST],
-        }
+        Fast { now: Lanes::default(), next: Lanes::default(), routes: Vec::new(), ways: Ways::default(), out: [0; BURST] }
     }
 }
 
@@ -70,18 +61,20 @@ impl Fast {
         others: &mut Vec<Other<'g>>,
         ledger: &mut Ledger,
     ) {
-        let Fast { now, next, routes, ways, states, out } = self;
+        let Fast { now, next, routes, ways, out } = self;
         let (frames, runs) = arrivals.parts();
         out[..frames.len()].fill(0);
         next.clear(cx.refs);
         let ways_met = Ways::reuse(std::mem::take(ways));
-        let mut pass = Pass { cx, frames, runs, first, next, ways: ways_met, states, out, others, here: Here::nowhere(cx), ledger };
+        let mut pass =
+            Pass { cx, frames, runs, first, next, ways: ways_met, out, others, here: Here::nowhere(cx), askers: 0, lookups: 0, ledger };
         pass.enter();
         while !pass.next.is_empty() {
             std::mem::swap(now, pass.next);
             pass.next.clear(cx.refs);
-            pass.answer6(&now.v6, routes);
-            pass.answer4(&now.v4, routes);
+            pass.lookups += 1;
+            pass.answer6(&mut now.v6, routes);
+            pass.answer4(&mut now.v4, routes);
         }
         pass.ways.count(pass.ledger);
         *ways = Ways::reuse(pass.ways);
@@ -91,6 +84,6 @@ impl Fast {
     /// The port that the packet in a place leaves by, if it is ready to.
     #[inline]
     pub(crate) fn out(&self, place: usize) -> Option<usize> {
-        self.out.get(place).and_then(|out| out.checked_sub(1)).map(|port| port as usize)
+        self.out.get(place).and_then(|out| out.checked_sub(1)).map(usize::from)
     }
 }

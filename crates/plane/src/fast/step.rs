@@ -1,37 +1,34 @@
 //! A burst on the short way: what each packet does with the route found for it.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 
 use port::Buf;
-use route::{Address, Answer, DstRef, Fib, IfIndex, RouteRefs, TableId};
-use srv6::{Env, Inner, Lookup4, Lookup6, Next, Policy};
-use wire::{eth, ipv4, ipv6};
+use route::{Address, DstRef, Fib, IfIndex, RouteRefs, SidId};
+use srv6::{Env, Inner, Lookup6, Policy, Sid};
+use wire::{eth, ipv4};
 
 use super::Other;
-use super::enter::{Ingress, is_plain6};
-use super::lanes::{Family, Lanes, PlaceInBurst, Scope};
+use super::enter::Ingress;
+use super::lanes::{Answered, Family, Lanes, Scope};
 use super::state::State;
-use super::ways::{Does, Ways};
+use super::ways::{Does, Way, Ways};
 use crate::arrivals::{BURST, Runs};
 use crate::context::Context;
-use crate::ip4_input::{Addresses, check_addresses};
-use crate::options4::Options;
-use crate::packet::{MAX_LOOKUPS, Packet, Version};
+use crate::counters::PacketCount;
+use crate::packet::{Packet, Version};
 use crate::trace::Ledger;
 use crate::verdict::Verdict;
-use crate::{decide, ethernet, seg6, source4};
-
-/// How far ahead frames are fetched.
-const AHEAD: usize = 4;
+use crate::{seg6, source4};
 
 /// What is known of the interface that a packet is on, kept for those that follow it there.
 pub(super) struct Here<'g> {
     iif: IfIndex,
-    dev: IfIndex,
+    pub(super) dev: IfIndex,
     /// What behaviours may know.
     env: Env<'g>,
     /// The tables for packets on it.
-    scope: Scope,
+    pub(super) scope: Scope,
     /// IPv4 packets are sent on, and no filter asks for more of a source than not to be the router's own.
     open4: bool,
 }
@@ -69,11 +66,14 @@ pub(super) struct Pass<'p, 'c, 'g> {
     pub(super) first: u64,
     pub(super) next: &'p mut Lanes,
     pub(super) ways: Ways<'g>,
-    pub(super) states: &'p mut [State; BURST],
     /// For each place, one more than the port that its packet leaves by.
-    pub(super) out: &'p mut [u32; BURST],
+    pub(super) out: &'p mut [u16; BURST],
     pub(super) others: &'p mut Vec<Other<'g>>,
     pub(super) here: Here<'g>,
+    /// How many asked so far.
+    pub(super) askers: u32,
+    /// Lookups so far of each packet that is still on the short way, the one under way counted.
+    pub(super) lookups: u8,
     pub(super) ledger: &'p mut Ledger,
 }
 
@@ -82,106 +82,93 @@ impl<'g> Pass<'_, '_, 'g> {
     #[inline(never)]
     pub(super) fn enter(&mut self) {
         let runs = self.runs;
-        for (places, port, time) in runs.iter() {
-            let mut ingress = Ingress::new(self.cx, port, self.ledger);
-            for place in places {
-                if let Some(ahead) = self.frames.get(place + AHEAD) {
-                    ahead.prefetch();
-                }
-                let (buf, state) = (&mut self.frames[place], &mut self.states[place]);
-                ingress.received.add(buf.len());
-                if !ingress.enter(place as PlaceInBurst, buf, state, self.next) {
-                    let packet = Packet::new(Version::V6, std::mem::take(buf), time, self.first + place as u64, ingress.index);
-                    self.general(place, packet);
+        for (Range { start: mut at, end }, port, time) in runs.iter() {
+            let ingress = Ingress::new(self.cx, port, self.ledger);
+            let received = &mut self.ledger.counters.link_mut(ingress.index).received;
+            for frame in &self.frames[at..end] {
+                frame.prefetch();
+                received.add(frame.len());
+            }
+            let asker = self.asker(ingress.state);
+            while at < end {
+                at += ingress.enter(&asker, at, &mut self.frames[at..end], self.next);
+                if at < end {
+                    let packet =
+                        Packet::new(Version::V6, std::mem::take(&mut self.frames[at]), time, self.first + at as u64, ingress.index);
+                    self.general(at, packet);
+                    at += 1;
                 }
             }
-            ingress.leave(self.ledger);
         }
     }
 
-    /// Follows a packet that is not plain to its verdict.
-    #[cold]
-    fn general(&mut self, place: usize, mut packet: Packet) {
-        let (cx, ledger) = (self.cx, &mut *self.ledger);
-        if ledger.is_tracing() {
-            ledger.step(&packet, "in", || ethernet::describe(&packet.buf, cx.links.get(packet.iif)));
-        }
-        let verdict = ethernet::input(cx, &mut packet, ledger);
-        let verdict = decide::settle(cx, &mut packet, verdict, ledger);
-        self.others.push(Other { place, packet, verdict });
-    }
-
-    /// Looks up what IPv6 packets ask for, and does what the routes say.
+    /// Looks up what IPv6 packets ask for, and does what the routes say: each packet is ready to leave, asks again, or takes the general way.
     // Apart from the other loops of a burst, so that each has the processor's registers for itself.
     #[inline(never)]
-    pub(super) fn answer6(&mut self, asked: &Family<Ipv6Addr>, routes: &mut Vec<u32>) {
-        asked.answer(&self.cx.tables.network.v6, self.cx, routes, |scope, place, key, route| self.step6(scope, place, key, route));
+    pub(super) fn answer6(&mut self, asked: &mut Family<Ipv6Addr>, routes: &mut Vec<u32>) {
+        asked.answer(&self.cx.tables.network.v6, self.cx, routes, |group| self.step6(&group));
     }
 
     /// As [`Pass::answer6`] for IPv4.
     #[inline(never)]
-    pub(super) fn answer4(&mut self, asked: &Family<Ipv4Addr>, routes: &mut Vec<u32>) {
-        asked.answer(&self.cx.tables.network.v4, self.cx, routes, |_, place, key, route| self.step4(place, key, route));
+    pub(super) fn answer4(&mut self, asked: &mut Family<Ipv4Addr>, routes: &mut Vec<u32>) {
+        asked.answer(&self.cx.tables.network.v4, self.cx, routes, |group| self.step4(&group));
     }
 
-    /// Does what the route found says: the packet is ready to leave, asks again, or takes the general way.
     #[inline(always)]
-    fn step6(&mut self, scope: Scope, place: PlaceInBurst, key: u128, route: u32) {
-        let (cx, at) = (self.cx, usize::from(place));
-        let fib = &cx.tables.network.v6;
-        let held = self.hold(fib, route);
-        let (way, buf) = (self.ways.of(cx, fib, route), &mut self.frames[at]);
-        let state = &mut self.states[at];
-        match way.does {
-            Does::Process(id, sid) => {
-                self.here.look(cx, state);
-                let bytes = buf.len();
-                state.changed(false);
-                // The wish is looked at where it stands: to move it costs more than all that most behaviours do.
-                match &sid.input(buf, &self.here.env) {
-                    Ok(wish) => {
-                        way.count.add(bytes);
-                        self.again(place, wish);
+    fn step6(&mut self, group: &Answered<u128>) {
+        let (cx, fib) = (self.cx, &self.cx.tables.network.v6);
+        // Where packets take references, each is a group of its own.
+        let mut held = self.hold(fib, group.route);
+        match self.ways.of(cx, fib, group.route).does {
+            Does::Process(id, sid) => self.process(group, id, sid),
+            Does::Encap(policy, source) => self.encap(group.places.clone(), &group.state, Inner::V6, policy, source),
+            Does::Leave(_) | Does::OnLink(_) | Does::Else => {
+                let Range { start: mut at, end } = group.places;
+                while at < end {
+                    let Way { does, count, .. } = self.ways.of(cx, fib, group.route);
+                    if let Some(exit) = does.exit(cx, fib, group.route, Ipv6Addr::from_key(group.key)) {
+                        at += exit.forward6(group.state.iif, &mut self.frames[at..end], &mut self.out[at..end], count);
                     }
-                    Err(reason) => {
-                        self.ledger.counters.sid_mut(id).errors += 1;
-                        self.leave_to(place, Version::V6, Verdict::Drop(*reason));
+                    if at < end {
+                        self.general6(at, group, held.take());
+                        at += 1;
                     }
                 }
             }
-            Does::Encap(policy, source) => self.encap(place, Inner::V6, policy, source),
-            _ => match way.does.exit(cx, fib, route, Ipv6Addr::from_key(key)) {
-                Some(exit) if exit.forward6(buf, state.iif) => {
-                    way.count.add(buf.len());
-                    self.out[at] = exit.port + 1;
-                }
-                _ => self.general6(scope, place, key, route, held),
-            },
         }
     }
 
-    /// As [`Pass::step6`] for IPv4.
     #[inline(always)]
-    fn step4(&mut self, place: PlaceInBurst, key: u32, route: u32) {
-        let (cx, at) = (self.cx, usize::from(place));
-        let fib = &cx.tables.network.v4;
-        let held = self.hold(fib, route);
-        let state = &self.states[at];
-        self.here.look(cx, state);
-        let (way, buf) = (self.ways.of(cx, fib, route), &mut self.frames[at]);
-        let src = ipv4::Header::read(buf).map_or(Ipv4Addr::UNSPECIFIED, ipv4::Header::src);
-        if !self.here.open4 || way.dev == state.iif || cx.links.is_own4(src) {
-            return self.general4(place, key, route, held);
-        }
-        match way.does {
-            Does::Encap(policy, source) => self.encap(place, Inner::V4, policy, source),
-            _ => match way.does.exit(cx, fib, route, Ipv4Addr::from_key(key)) {
-                Some(exit) if exit.forward4(buf, state.iif) => {
-                    way.count.add(buf.len());
-                    self.out[at] = exit.port + 1;
+    fn step4(&mut self, group: &Answered<u32>) {
+        let (cx, fib) = (self.cx, &self.cx.tables.network.v4);
+        let mut held = self.hold(fib, group.route);
+        self.here.look(cx, &group.state);
+        let mut foreign = None;
+        let mut own = |src| {
+            let own = foreign != Some(src) && cx.links.is_own4(src);
+            if !own {
+                foreign = Some(src);
+            }
+            own
+        };
+        let Range { start: mut at, end } = group.places;
+        while at < end {
+            let Way { does, dev, count, .. } = self.ways.of(cx, fib, group.route);
+            let bufs = &mut self.frames[at..end];
+            if self.here.open4 && *dev != group.state.iif {
+                if let Does::Encap(policy, source) = *does {
+                    let open = bufs.iter().take_while(|buf| !own(src4(buf))).count();
+                    self.encap(at..at + open, &group.state, Inner::V4, policy, source);
+                    at += open;
+                } else if let Some(exit) = does.exit(cx, fib, group.route, Ipv4Addr::from_key(group.key)) {
+                    at += exit.forward4(group.state.iif, bufs, &mut self.out[at..end], count, &mut own);
                 }
-                _ => self.general4(place, key, route, held),
-            },
+            }
+            if at < end {
+                self.general4(at, group, held.take());
+                at += 1;
+            }
         }
     }
 
@@ -191,174 +178,49 @@ impl<'g> Pass<'_, '_, 'g> {
         if self.cx.refs == RouteRefs::Counted { fib.route(self.cx.guard, route, RouteRefs::Counted) } else { None }
     }
 
-    /// The packet goes into a policy.
+    /// Packets came to a SID.
     #[inline]
-    fn encap(&mut self, place: PlaceInBurst, inner: Inner, policy: &Policy, source: Ipv6Addr) {
-        let at = usize::from(place);
-        let state = &mut self.states[at];
+    fn process(&mut self, group: &Answered<u128>, id: SidId, sid: &Sid) {
+        self.here.look(self.cx, &group.state);
+        let state = group.state.changed(false);
+        let Range { start: mut at, end } = group.places;
+        while at < end {
+            // What they wish is looked at where it stands: to move it costs more than all that most behaviours do.
+            let batch = &sid.input_all(&mut self.frames[at..end], &self.here.env);
+            self.ledger.counters.sid_mut(id).processed.merge(PacketCount { packets: batch.packets as u64, bytes: batch.bytes as u64 });
+            self.again(at..at + batch.packets, state, &batch.wish);
+            at += batch.packets;
+            if let Some(reason) = batch.failed {
+                self.ledger.counters.sid_mut(id).errors += 1;
+                self.leave_to(at, &state, Version::V6, Verdict::Drop(reason));
+                at += 1;
+            }
+        }
+    }
+
+    /// Packets go into a policy.
+    #[inline]
+    fn encap(&mut self, places: Range<usize>, state: &State, inner: Inner, policy: &Policy, source: Ipv6Addr) {
         self.here.look(self.cx, state);
-        state.changed(true);
-        let buf = &mut self.frames[at];
-        let outcome = seg6::put_on(policy, source, buf, inner, &self.here.env);
-        let dst = destination(buf);
-        match outcome {
-            Ok(()) if is_plain6(source.key()) => self.onward(place, dst),
-            Ok(()) => self.leave_to(place, Version::V6, Verdict::Route6(Lookup6 { local: true, ..Lookup6::default() })),
-            Err(reason) => self.leave_to(place, if inner == Inner::V4 { Version::V4 } else { Version::V6 }, Verdict::Drop(reason)),
+        let state = state.changed(true);
+        let Range { start: mut at, end } = places;
+        while at < end {
+            let mut failed = None;
+            let env = &self.here.env;
+            let put_on = |buf| seg6::put_on(policy, source, buf, inner, env).map_err(|reason| failed = Some(reason)).is_ok();
+            let done = self.frames[at..end].iter_mut().map(put_on).take_while(|&done| done).count();
+            self.route_to(at..at + done, state, &Lookup6 { local: true, ..Lookup6::default() });
+            at += done;
+            if let Some(reason) = failed {
+                self.leave_to(at, &state, if inner == Inner::V4 { Version::V4 } else { Version::V6 }, Verdict::Drop(reason));
+                at += 1;
+            }
         }
     }
 }
 
-/// The destination of an IPv6 packet; 0 when there is none.
+/// The source of an IPv4 packet.
 #[inline]
-fn destination(buf: &Buf) -> u128 {
-    ipv6::Header::read(buf).map_or(0, |header| header.dst().key())
-}
-
-/// Asking again.
-impl Pass<'_, '_, '_> {
-    /// Asks for `dst`, the destination that an IPv6 packet has now.
-    #[inline]
-    fn onward(&mut self, place: PlaceInBurst, dst: u128) {
-        if !is_plain6(dst) || !self.ask6(self.here.scope, place, dst) {
-            let lookup = Lookup6 { local: self.states[usize::from(place)].local, ..Lookup6::default() };
-            self.leave_to(place, Version::V6, Verdict::Route6(lookup));
-        }
-    }
-
-    /// Asks for what a behaviour wants, if one address is all it takes.
-    #[inline]
-    fn again(&mut self, place: PlaceInBurst, wish: &Next) {
-        let buf = &self.frames[usize::from(place)];
-        match wish {
-            Next::Onward => self.onward(place, destination(buf)),
-            Next::Route6(lookup) => {
-                if !self.again6(place, lookup) {
-                    self.leave_to(place, Version::V6, Verdict::Route6(*lookup));
-                }
-            }
-            Next::Route4(lookup) => {
-                if !self.again4(place, lookup) {
-                    self.leave_to(place, Version::V4, Verdict::Route4(*lookup));
-                }
-            }
-            Next::Frame { port } => self.leave_to(place, Version::V6, Verdict::Frame(*port)),
-        }
-    }
-
-    #[inline]
-    fn again6(&mut self, place: PlaceInBurst, lookup: &Lookup6) -> bool {
-        let Lookup6 { nexthop, oif, table, vrf, local } = *lookup;
-        let Some(header) = ipv6::Header::read(&self.frames[usize::from(place)]) else { return false };
-        let (src, dst) = (header.src().key(), nexthop.map_or(header.dst().key(), Address::key));
-        if oif.is_some() || !is_plain6(src) || !is_plain6(dst) {
-            return false;
-        }
-        let Some((dev, scope)) = self.scope(vrf, table) else { return false };
-        let asks = self.ask6(scope, place, dst);
-        if asks {
-            let state = &mut self.states[usize::from(place)];
-            (state.nexthop, state.local, state.dev) = (nexthop.is_some(), local, dev);
-        }
-        asks
-    }
-
-    #[inline]
-    fn again4(&mut self, place: PlaceInBurst, lookup: &Lookup4) -> bool {
-        let Lookup4 { nexthop, vrf } = *lookup;
-        let Some(header) = ipv4::Header::read(&self.frames[usize::from(place)]) else { return false };
-        let dst = nexthop.unwrap_or(header.dst());
-        if header.header_len() != ipv4::LEN || check_addresses(header.src(), dst) != Ok(Addresses::Route) {
-            return false;
-        }
-        let Some((dev, scope)) = self.scope(vrf, None) else { return false };
-        let state = &mut self.states[usize::from(place)];
-        let asks = self.cx.plain4 && state.lookups < MAX_LOOKUPS && self.next.v4.push(scope, place, dst.key());
-        if asks {
-            state.lookups += 1;
-            (state.nexthop, state.dev) = (nexthop.is_some(), dev);
-        }
-        asks
-    }
-
-    #[inline(always)]
-    fn ask6(&mut self, scope: Scope, place: PlaceInBurst, key: u128) -> bool {
-        let state = &mut self.states[usize::from(place)];
-        let asks = self.cx.plain6 && state.lookups < MAX_LOOKUPS && self.next.v6.push(scope, place, key);
-        state.lookups += u8::from(asks);
-        asks
-    }
-
-    /// The tables for a packet that is to enter the VRF of `vrf`, or to ask `table` alone; and the interface it is on then.
-    #[inline]
-    fn scope(&self, vrf: Option<TableId>, table: Option<TableId>) -> Option<(IfIndex, Scope)> {
-        match (vrf, table) {
-            (None, None) => Some((self.here.dev, self.here.scope)),
-            (None, Some(table)) => Some((self.here.dev, Scope::Table(table))),
-            (Some(vrf), None) => Some((self.cx.links.vrf_with_table(vrf)?.index, Scope::Vrf(vrf))),
-            (Some(_), Some(_)) => None,
-        }
-    }
-}
-
-/// The general way, from some point on.
-impl<'g> Pass<'_, '_, 'g> {
-    /// The packet goes on with this verdict.
-    #[cold]
-    fn leave_to(&mut self, place: PlaceInBurst, version: Version, verdict: Verdict<'g>) {
-        let packet = self.packet(place, version);
-        self.others.push(Other { place: place.into(), packet, verdict });
-    }
-
-    /// From a route on, or from the lookup when the short way found none.
-    #[cold]
-    fn general6(&mut self, scope: Scope, place: PlaceInBurst, key: u128, route: u32, held: Option<DstRef<'g>>) {
-        let cx = self.cx;
-        let state = self.states[usize::from(place)];
-        let mut packet = self.packet(place, Version::V6);
-        let nexthop = state.nexthop.then(|| Ipv6Addr::from_key(key));
-        let table = if let Scope::Table(table) = scope { Some(table) } else { None };
-        let lookup = Lookup6 { nexthop, table, local: state.local, ..Lookup6::default() };
-        let fib = &cx.tables.network.v6;
-        let answer = match (held.or_else(|| fib.route(cx.guard, route, RouteRefs::Noref)), table) {
-            (Some(dst), _) => Some(Answer::untraced(dst)),
-            (None, Some(table)) => fib.lookup_table(cx.guard, table, &decide::flow6(cx, &packet, &lookup), cx.refs),
-            (None, None) => Some(fib.lookup(cx.guard, &decide::flow6(cx, &packet, &lookup), cx.refs)),
-        };
-        let verdict = decide::route6(cx, &mut packet, &lookup, answer, self.ledger);
-        self.others.push(Other { place: place.into(), packet, verdict });
-    }
-
-    /// As [`Pass::general6`] for IPv4.
-    #[cold]
-    fn general4(&mut self, place: PlaceInBurst, key: u32, route: u32, held: Option<DstRef<'g>>) {
-        let cx = self.cx;
-        let state = self.states[usize::from(place)];
-        let mut packet = self.packet(place, Version::V4);
-        let lookup = Lookup4 { nexthop: state.nexthop.then(|| Ipv4Addr::from_key(key)), ..Lookup4::default() };
-        let fib = &cx.tables.network.v4;
-        let answer = match held.or_else(|| fib.route(cx.guard, route, RouteRefs::Noref)) {
-            Some(dst) => Answer::untraced(dst),
-            None => fib.lookup(cx.guard, &decide::flow4(cx, &packet, &lookup), cx.refs),
-        };
-        let verdict = decide::route4(cx, &mut packet, &lookup, answer, self.ledger);
-        self.others.push(Other { place: place.into(), packet, verdict });
-    }
-
-    /// The packet as the general way has it.
-    fn packet(&mut self, place: PlaceInBurst, version: Version) -> Packet {
-        let at = usize::from(place);
-        let State { iif, dev, lookups, framed, .. } = self.states[at];
-        let buf = std::mem::take(&mut self.frames[at]);
-        // Linux looks at options where a packet comes in from a link, and one out of a tunnel came in as IPv6.
-        let tunnelled = version == Version::V4 && !framed;
-        Packet {
-            dev,
-            in_vrf: self.cx.vrf(dev).1.is_some(),
-            l2_len: if framed { eth::LEN as u8 } else { 0 },
-            lookups,
-            options: tunnelled.then(Options::default),
-            ..Packet::new(version, buf, self.runs.time(at), self.first + at as u64, iif)
-        }
-    }
+fn src4(buf: &Buf) -> Ipv4Addr {
+    ipv4::Header::read(buf).map_or(Ipv4Addr::UNSPECIFIED, ipv4::Header::src)
 }

@@ -1,6 +1,6 @@
 //! What the routes met in a burst do with a plain packet, worked out once for all packets that take them.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use port::Buf;
 use route::{Address, Dst, Encap, Fib, IfIndex, Kind, LinkKind, NeighbourState, Nexthop, RouteRefs, SidId};
@@ -19,7 +19,7 @@ use crate::trace::Ledger;
 pub(super) struct Exit {
     dev: IfIndex,
     /// The port, by its place.
-    pub(super) port: u32,
+    port: u16,
     /// The biggest packet, bytes.
     mtu: u32,
     /// What stands in front of it on the wire.
@@ -121,8 +121,7 @@ impl<'g> Ways<'g> {
                     ledger.counters.link_mut(way.dev).sent.merge(count);
                     ledger.counters.forwarded += count.packets;
                 }
-                Does::Process(id, _) => ledger.counters.sid_mut(id).processed.merge(count),
-                Does::Encap(..) | Does::Else => {}
+                Does::Process(..) | Does::Encap(..) | Does::Else => {}
             }
         }
     }
@@ -175,7 +174,8 @@ fn exit<A: Address>(cx: &Context<'_, '_>, dst: &Dst, hop: &Nexthop, to: Option<I
     }
     let mtu = if dst.mtu == 0 { out.mtu } else { dst.mtu.min(out.mtu) };
     let ethertype = if A::BITS == 128 { EtherType::IPV6 } else { EtherType::IPV4 };
-    Some(Exit { dev: hop.dev, port: port as u32, mtu, header: eth::Header::new(mac, out.mac, ethertype) })
+    let port = u16::try_from(port).ok().filter(|&port| port < u16::MAX)?;
+    Some(Exit { dev: hop.dev, port, mtu, header: eth::Header::new(mac, out.mac, ethertype) })
 }
 
 /// The way by the route of this number to `to`, which is on its link. None as for [`exit`].
@@ -186,49 +186,68 @@ fn exit_to<A: Address>(cx: &Context<'_, '_>, fib: &Fib<A>, number: u32, to: IpAd
 }
 
 impl Exit {
-    /// Makes an IPv6 packet that came in by `iif` ready to leave, as `forward6` decides and `host::output` does in the case without an error or a
-    /// redirect. False, and nothing done, in the others.
-    #[inline]
-    pub(super) fn forward6(&self, buf: &mut Buf, iif: IfIndex) -> bool {
-        if !self.takes(buf, iif) {
-            return false;
-        }
-        match Frame6::mut_from_prefix(buf) {
-            Ok((Frame6 { eth, ip }, _)) if ip.hop_limit > 1 => {
+    /// Makes IPv6 packets that came in by `iif` ready to leave, as `forward6` decides and `host::output` does in the case without an error or a redirect:
+    /// the first ones of `bufs` of which that is true. How many they are; one more than the port stands in `out` for them.
+    #[inline(always)]
+    pub(super) fn forward6(&self, iif: IfIndex, bufs: &mut [Buf], out: &mut [u16], count: &mut PacketCount) -> usize {
+        self.forward(iif, bufs, out, count, |frame| {
+            let Ok((Frame6 { eth, ip }, _)) = Frame6::mut_from_prefix(frame) else { return false };
+            let more = ip.hop_limit > 1;
+            if more {
                 *eth = self.header;
                 ip.hop_limit -= 1;
-                true
             }
-            _ => give_back(buf),
-        }
+            more
+        })
     }
 
-    /// As [`Exit::forward6`] for IPv4.
-    #[inline]
-    pub(super) fn forward4(&self, buf: &mut Buf, iif: IfIndex) -> bool {
-        if !self.takes(buf, iif) {
-            return false;
-        }
-        match Frame4::mut_from_prefix(buf) {
-            Ok((Frame4 { eth, ip }, _)) if ip.ttl > 1 => {
+    /// As [`Exit::forward6`] for IPv4 packets, whose source must not be `own`.
+    #[inline(always)]
+    pub(super) fn forward4(
+        &self,
+        iif: IfIndex,
+        bufs: &mut [Buf],
+        out: &mut [u16],
+        count: &mut PacketCount,
+        mut own: impl FnMut(Ipv4Addr) -> bool,
+    ) -> usize {
+        self.forward(iif, bufs, out, count, |frame| {
+            let Ok((Frame4 { eth, ip }, _)) = Frame4::mut_from_prefix(frame) else { return false };
+            let more = ip.ttl > 1 && !own(ip.src());
+            if more {
                 *eth = self.header;
                 ip.decrement_ttl();
-                true
             }
-            _ => give_back(buf),
+            more
+        })
+    }
+
+    /// Sends packets on that fit and leave by another port than they came in by, as far as `ready` finishes each, whose Ethernet header has room then.
+    #[inline(always)]
+    fn forward(
+        &self,
+        iif: IfIndex,
+        bufs: &mut [Buf],
+        out: &mut [u16],
+        count: &mut PacketCount,
+        mut ready: impl FnMut(&mut Buf) -> bool,
+    ) -> usize {
+        if iif == self.dev {
+            return 0;
         }
+        let mut sent = PacketCount::default();
+        for (buf, out) in bufs.iter_mut().zip(out) {
+            if buf.len() > self.mtu as usize || !buf.prepend(eth::LEN) {
+                break;
+            }
+            if !ready(buf) {
+                buf.trim_front(eth::LEN);
+                break;
+            }
+            sent.add(buf.len());
+            *out = self.port + 1;
+        }
+        count.merge(sent);
+        sent.packets as usize
     }
-
-    /// Makes room for the Ethernet header of a packet that fits, and leaves by another port than it came in by.
-    #[inline]
-    fn takes(&self, buf: &mut Buf, iif: IfIndex) -> bool {
-        buf.len() <= self.mtu as usize && iif != self.dev && buf.prepend(eth::LEN)
-    }
-}
-
-/// Takes the room for the Ethernet header back.
-#[cold]
-fn give_back(buf: &mut Buf) -> bool {
-    buf.trim_front(eth::LEN);
-    false
 }

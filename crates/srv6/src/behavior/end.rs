@@ -4,7 +4,7 @@ use port::Buf;
 use route::DropReason;
 
 use crate::advance;
-use crate::descriptor::{Behavior, Descriptor};
+use crate::descriptor::{Behavior, Descriptor, Uniform};
 use crate::next_csid::NextCsid;
 use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Next, psp};
 
@@ -31,10 +31,14 @@ fn build(attributes: &Attributes) -> Result<Box<dyn Behavior>, BuildError> {
 #[derive(Debug)]
 struct End;
 
-impl Behavior for End {
-    fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
-        advance::to_next_segment(buf, env)?;
-        Ok(Next::Onward)
+impl Uniform for End {
+    fn wish(&self) -> Next {
+        Next::Onward
+    }
+
+    #[inline]
+    fn process(&self, buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
+        advance::to_next_segment(buf, env)
     }
 }
 
@@ -42,10 +46,14 @@ impl Behavior for End {
 #[derive(Debug)]
 struct Popping;
 
-impl Behavior for Popping {
-    fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
-        psp::to_next_segment(buf, env)?;
-        Ok(Next::Onward)
+impl Uniform for Popping {
+    fn wish(&self) -> Next {
+        Next::Onward
+    }
+
+    #[inline]
+    fn process(&self, buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
+        psp::to_next_segment(buf, env)
     }
 }
 
@@ -56,12 +64,17 @@ struct Compressed {
     csid: NextCsid,
 }
 
-impl Behavior for Compressed {
-    fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
+impl Uniform for Compressed {
+    fn wish(&self) -> Next {
+        Next::Onward
+    }
+
+    #[inline]
+    fn process(&self, buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
         if !self.csid.shift(buf)? {
             advance::to_next_segment(buf, env)?;
         }
-        Ok(Next::Onward)
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use route::DropReason;
 
 use crate::advance;
 use crate::attributes::required;
-use crate::descriptor::{Behavior, Descriptor};
+use crate::descriptor::{Behavior, Descriptor, Uniform};
 use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Inner, Mode, Next, Policy};
 
 /// The row of End.B6.
@@ -33,11 +33,15 @@ struct EndB6 {
     policy: Policy,
 }
 
-impl Behavior for EndB6 {
-    fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
+impl Uniform for EndB6 {
+    fn wish(&self) -> Next {
+        Next::Onward
+    }
+
+    #[inline]
+    fn process(&self, buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
         advance::active(buf, env)?;
-        self.policy.apply(buf, Inner::V6, Ipv6Addr::UNSPECIFIED, env)?;
-        Ok(Next::Onward)
+        self.policy.apply(buf, Inner::V6, Ipv6Addr::UNSPECIFIED, env)
     }
 }
 

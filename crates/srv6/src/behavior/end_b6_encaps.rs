@@ -5,7 +5,7 @@ use route::DropReason;
 
 use crate::advance;
 use crate::attributes::required;
-use crate::descriptor::{Behavior, Descriptor};
+use crate::descriptor::{Behavior, Descriptor, Uniform};
 use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Inner, Mode, Next, Policy};
 
 /// The row of End.B6.Encaps.
@@ -29,11 +29,15 @@ struct EndB6Encaps {
     policy: Policy,
 }
 
-impl Behavior for EndB6Encaps {
-    fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
+impl Uniform for EndB6Encaps {
+    fn wish(&self) -> Next {
+        Next::Onward
+    }
+
+    #[inline]
+    fn process(&self, buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
         advance::to_next_segment(buf, env)?;
-        self.policy.apply(buf, Inner::V6, env.tunsrc, env)?;
-        Ok(Next::Onward)
+        self.policy.apply(buf, Inner::V6, env.tunsrc, env)
     }
 }
 

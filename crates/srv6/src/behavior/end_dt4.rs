@@ -4,7 +4,7 @@ use port::Buf;
 use route::{DropReason, TableId};
 
 use crate::attributes::required;
-use crate::descriptor::{Behavior, Descriptor};
+use crate::descriptor::{Behavior, Descriptor, Uniform};
 use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Lookup4, Next, decap};
 
 /// The row of End.DT4.
@@ -27,10 +27,14 @@ struct EndDt4 {
     vrf: TableId,
 }
 
-impl Behavior for EndDt4 {
-    fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
-        decap::to_ipv4(buf, env)?;
-        Ok(Next::Route4(Lookup4 { nexthop: None, vrf: Some(self.vrf) }))
+impl Uniform for EndDt4 {
+    fn wish(&self) -> Next {
+        Next::Route4(Lookup4 { nexthop: None, vrf: Some(self.vrf) })
+    }
+
+    #[inline]
+    fn process(&self, buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
+        decap::to_ipv4(buf, env)
     }
 }
 

@@ -3,7 +3,7 @@
 use port::Buf;
 use route::DropReason;
 
-use crate::descriptor::{Behavior, Descriptor};
+use crate::descriptor::{Behavior, Descriptor, Uniform};
 use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Lookup6, Next, decap};
 
 /// The row of End.DT6.
@@ -31,10 +31,14 @@ struct EndDt6 {
     lookup: Lookup6,
 }
 
-impl Behavior for EndDt6 {
-    fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
-        decap::to_ipv6(buf, env)?;
-        Ok(Next::Route6(self.lookup))
+impl Uniform for EndDt6 {
+    fn wish(&self) -> Next {
+        Next::Route6(self.lookup)
+    }
+
+    #[inline]
+    fn process(&self, buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
+        decap::to_ipv6(buf, env)
     }
 }
 

@@ -4,7 +4,7 @@ use port::Buf;
 use route::{DropReason, IfIndex};
 
 use crate::attributes::required;
-use crate::descriptor::{Behavior, Descriptor};
+use crate::descriptor::{Behavior, Descriptor, Uniform};
 use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Next, decap};
 
 /// The row of End.DX2.
@@ -30,11 +30,16 @@ struct EndDx2 {
     port: IfIndex,
 }
 
-impl Behavior for EndDx2 {
-    fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
+impl Uniform for EndDx2 {
+    fn wish(&self) -> Next {
+        Next::Frame { port: self.port }
+    }
+
+    #[inline]
+    fn process(&self, buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
         decap::to_frame(buf, env)?;
         match buf.get(12..14) {
-            Some(&[high, low]) if u16::from_be_bytes([high, low]) >= FIRST_TYPE => Ok(Next::Frame { port: self.port }),
+            Some(&[high, low]) if u16::from_be_bytes([high, low]) >= FIRST_TYPE => Ok(()),
             _ => Err(DropReason::UnknownEtherType),
         }
     }

@@ -6,7 +6,7 @@ use port::Buf;
 use route::DropReason;
 
 use crate::attributes::required;
-use crate::descriptor::{Behavior, Descriptor};
+use crate::descriptor::{Behavior, Descriptor, Uniform};
 use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Lookup4, Next, decap};
 
 /// The row of End.DX4.
@@ -31,10 +31,14 @@ struct EndDx4 {
     nexthop: Option<Ipv4Addr>,
 }
 
-impl Behavior for EndDx4 {
-    fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
-        decap::to_ipv4(buf, env)?;
-        Ok(Next::Route4(Lookup4 { nexthop: self.nexthop, vrf: None }))
+impl Uniform for EndDx4 {
+    fn wish(&self) -> Next {
+        Next::Route4(Lookup4 { nexthop: self.nexthop, vrf: None })
+    }
+
+    #[inline]
+    fn process(&self, buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
+        decap::to_ipv4(buf, env)
     }
 }
 

@@ -6,7 +6,7 @@ use port::Buf;
 use route::DropReason;
 
 use crate::attributes::required;
-use crate::descriptor::{Behavior, Descriptor};
+use crate::descriptor::{Behavior, Descriptor, Uniform};
 use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Lookup6, Next, decap};
 
 /// The row of End.DX6.
@@ -31,10 +31,14 @@ struct EndDx6 {
     nexthop: Option<Ipv6Addr>,
 }
 
-impl Behavior for EndDx6 {
-    fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
-        decap::to_ipv6(buf, env)?;
-        Ok(Next::Route6(Lookup6 { nexthop: self.nexthop, ..Lookup6::default() }))
+impl Uniform for EndDx6 {
+    fn wish(&self) -> Next {
+        Next::Route6(Lookup6 { nexthop: self.nexthop, ..Lookup6::default() })
+    }
+
+    #[inline]
+    fn process(&self, buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
+        decap::to_ipv6(buf, env)
     }
 }
 

@@ -5,7 +5,7 @@ use route::{DropReason, TableId};
 
 use crate::advance;
 use crate::attributes::required;
-use crate::descriptor::{Behavior, Descriptor};
+use crate::descriptor::{Behavior, Descriptor, Uniform};
 use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Lookup6, Next};
 
 /// The row of End.T.
@@ -28,10 +28,14 @@ struct EndT {
     table: TableId,
 }
 
-impl Behavior for EndT {
-    fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
-        advance::to_next_segment(buf, env)?;
-        Ok(Next::Route6(Lookup6 { table: Some(self.table), ..Lookup6::default() }))
+impl Uniform for EndT {
+    fn wish(&self) -> Next {
+        Next::Route6(Lookup6 { table: Some(self.table), ..Lookup6::default() })
+    }
+
+    #[inline]
+    fn process(&self, buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
+        advance::to_next_segment(buf, env)
     }
 }
 

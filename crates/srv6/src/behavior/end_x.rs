@@ -7,7 +7,7 @@ use route::{DropReason, IfIndex};
 
 use crate::advance;
 use crate::attributes::required;
-use crate::descriptor::{Behavior, Descriptor};
+use crate::descriptor::{Behavior, Descriptor, Uniform};
 use crate::next_csid::NextCsid;
 use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Lookup6, Next};
 
@@ -35,8 +35,13 @@ struct EndX {
     csid: Option<NextCsid>,
 }
 
-impl Behavior for EndX {
-    fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
+impl Uniform for EndX {
+    fn wish(&self) -> Next {
+        Next::Route6(Lookup6 { nexthop: Some(self.nexthop), oif: self.oif, ..Lookup6::default() })
+    }
+
+    #[inline]
+    fn process(&self, buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason> {
         let shifted = match self.csid {
             Some(csid) => csid.shift(buf)?,
             None => false,
@@ -44,7 +49,7 @@ impl Behavior for EndX {
         if !shifted {
             advance::to_next_segment(buf, env)?;
         }
-        Ok(Next::Route6(Lookup6 { nexthop: Some(self.nexthop), oif: self.oif, ..Lookup6::default() }))
+        Ok(())
     }
 }
 
