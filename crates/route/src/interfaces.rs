@@ -154,8 +154,8 @@ impl Editor {
         }
     }
 
-    /// IPv4 addresses stay for the next time and stay the router's, IPv6 ones go, and with them every route through the interface that has no
-    /// other way.
+    /// IPv4 addresses stay for the next time and stay the router's, IPv6 ones go, and with them every neighbour on the interface and every route through
+    /// it that has no other way.
     fn link_down(&mut self, index: IfIndex) {
         let Some(link) = self.links.get_mut(index) else { return };
         if !link.up {
@@ -166,6 +166,7 @@ impl Editor {
         let own = |entry: &RouteEntry| entry.effect.kind == Kind::Local && entry.scope == SCOPE_HOST;
         self.rib4.link_down(index, own);
         self.rib6.link_down(index, |_| false);
+        self.neighbours_flush(index, |_| true);
     }
 
     /// IPv6 addresses go, and with them every IPv6 route through the interface and every IPv6 neighbour on it.

@@ -88,7 +88,8 @@ fn route<A: Family>(editor: &Editor, tables: &Tables, entry: &RouteEntry) -> Str
         text += &format!(" scope {}", entry.scope);
     }
     text += &format!(" mtu {} src {:?}", entry.effect.mtu, entry.effect.src);
-    for hop in &entry.effect.hops {
+    // A mirror has not what the kernel does not use.
+    for hop in entry.effect.hops.iter().filter(|hop| entry.effect.hops.len() == 1 || !editor.is_dead::<A>(hop.dev)) {
         text += &format!(" | {:?} dev {} weight {}", hop.via, name(editor, hop.dev), hop.weight);
         match hop.encap {
             Encap::None => {}
