@@ -6,6 +6,7 @@ use crate::error::{Error, Fault};
 use crate::keyword::{self, Keyword, full, short};
 use crate::link::{self, LinkCommand};
 use crate::neigh::{self, NeighbourCommand};
+use crate::nexthop_object::{self, NexthopCommand};
 use crate::route::{self, RouteCommand};
 use crate::rule::{self, RuleCommand};
 use crate::span::{Span, Word};
@@ -26,6 +27,8 @@ pub enum Command<'t> {
     Rule(RuleCommand<'t>),
     /// `ip neighbour`.
     Neighbour(NeighbourCommand<'t>),
+    /// `ip nexthop`.
+    Nexthop(NexthopCommand<'t>),
     /// `ip sr`.
     Sr(SrCommand<'t>),
     /// `sysctl`, which takes any number of settings.
@@ -39,6 +42,7 @@ pub(crate) enum Object {
     Route,
     Rule,
     Neighbour,
+    Nexthop,
     Link,
     Sr,
     /// iproute2 knows it, noref not yet.
@@ -75,7 +79,7 @@ pub(crate) const OBJECTS: &[Keyword<Object>] = &[
     short("netconf", Object::Later),
     short("vrf", Object::Later),
     short("sr", Object::Sr),
-    short("nexthop", Object::Later),
+    short("nexthop", Object::Nexthop),
     short("mptcp", Object::Later),
     short("ioam", Object::Later),
     short("stats", Object::Later),
@@ -154,6 +158,7 @@ pub(crate) fn parse<'t>(words: &[Word<'t>]) -> Result<Command<'t>, Error> {
         Object::Route => route::parse(&mut words, family).map(Command::Route),
         Object::Rule => rule::parse(&mut words, family).map(Command::Rule),
         Object::Neighbour => neigh::parse(&mut words, family).map(Command::Neighbour),
+        Object::Nexthop => nexthop_object::parse(&mut words, family).map(Command::Nexthop),
         Object::Link => link::parse(&mut words).map(Command::Link),
         Object::Sr => sr::parse(&mut words).map(Command::Sr),
         Object::Later => Err(Error::not_implemented(word.span, format!("\"ip {}\"", object.word))),
@@ -224,6 +229,7 @@ mod tests {
             Ok(Command::Route(_)) => "route",
             Ok(Command::Rule(_)) => "rule",
             Ok(Command::Neighbour(_)) => "neighbour",
+            Ok(Command::Nexthop(_)) => "nexthop",
             Ok(Command::Sr(_)) => "sr",
             Ok(Command::Sysctl(_)) => "sysctl",
             Err(error) => panic!("{line}: {error}"),
@@ -268,7 +274,7 @@ mod tests {
     fn what_only_shows_and_what_is_not_there_yet_are_refused_by_name() {
         assert_eq!(fault("ip route show"), "\"route show\" only shows; a network file holds what is to be configured");
         assert_eq!(fault("ip route flush table main"), "\"route flush\" is not implemented yet");
-        assert_eq!(fault("ip nexthop add id 1 dev e0"), "\"ip nexthop\" is not implemented yet");
+        assert_eq!(fault("ip mroute add x"), "\"ip mroute\" is not implemented yet");
         assert_eq!(fault("bridge fdb add x dev y"), "\"bridge\" is not implemented yet");
         assert_eq!(fault("ip rout3 add default"), "unknown object \"rout3\"");
         assert_eq!(fault("ip route ad3 default"), "unknown command \"ad3\"");

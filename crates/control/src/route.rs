@@ -42,6 +42,8 @@ pub struct RouteCommand<'t> {
     pub source: Option<Spanned<IpAddr>>,
     /// Ways out; none for types that lead nowhere.
     pub hops: Vec<Nexthop<'t>>,
+    /// The nexthop object that says the ways out instead.
+    pub nexthop: Option<Spanned<u32>>,
 }
 
 /// What is done with a route.
@@ -99,6 +101,7 @@ enum Key {
     Vrf,
     Device,
     Encap,
+    Object,
     To,
     /// iproute2 knows it, noref not yet.
     Later,
@@ -134,7 +137,7 @@ const KEYS: &[Keyword<Key>] = &[
     short("realms", Key::Later),
     full("onlink", Key::Onlink),
     full("nexthop", Key::Nexthop),
-    full("nhid", Key::Later),
+    full("nhid", Key::Object),
     short("protocol", Key::Protocol),
     short("table", Key::Table),
     short("vrf", Key::Vrf),
@@ -195,6 +198,8 @@ struct Given<'t> {
     single: Nexthop<'t>,
     /// Those that `nexthop` begins.
     hops: Vec<Nexthop<'t>>,
+    /// `nhid`.
+    nexthop: Option<Spanned<u32>>,
 }
 
 impl<'t> Given<'t> {
@@ -210,6 +215,7 @@ impl<'t> Given<'t> {
         source: None,
         single: Nexthop::EMPTY,
         hops: Vec::new(),
+        nexthop: None,
     };
 
     /// Reads what `word` begins.
@@ -236,6 +242,7 @@ impl<'t> Given<'t> {
                 let encap = encap::parse(words)?;
                 once(&mut self.single.encap, word.with(encap), word)
             }
+            Some(Key::Object) => once(&mut self.nexthop, number::u32(words.value("a number")?, "the number of a nexthop")?, word),
             Some(Key::Later) => Err(Error::not_implemented(word.span, format!("\"{}\" of a route", word.text))),
             Some(Key::To) => {
                 let target = words.value("a prefix")?;
@@ -275,7 +282,7 @@ impl<'t> Given<'t> {
 
     /// The command, once all is said.
     fn command(self, operation: RouteOperation, words: &Words<'_, 't>) -> Result<RouteCommand<'t>, Error> {
-        let Given { family, destination, kind, table, metric, protocol, scope, mtu, source, single, mut hops } = self;
+        let Given { family, destination, kind, table, metric, protocol, scope, mtu, source, single, mut hops, nexthop } = self;
         let destination = destination.ok_or_else(|| words.incomplete("\"ip route\"", "a destination (a prefix or \"default\")"))?;
         let family = family.unwrap_or(Family::V4);
         let prefix = destination.value.unwrap_or(Prefix::all(family));
@@ -298,12 +305,15 @@ impl<'t> Given<'t> {
             let span = single.span().unwrap_or(destination.span);
             return Err(Error::refused(span, "a route has either one way out or nexthops, not both"));
         }
+        if let (Some(id), Some(_)) = (nexthop, hops.first()) {
+            return Err(Error::refused(id.span, "a route names a nexthop object or its ways out, not both"));
+        }
         leads_out(kind, family, &mut hops)?;
         if family == Family::V4 {
             hops.iter().filter_map(|hop| hop.encap.as_ref()).try_for_each(encap::takes_ipv4)?;
         }
         let destination = Spanned::new(masked, destination.span);
-        Ok(RouteCommand { operation, family, destination, kind, table, metric, protocol, scope, mtu, source, hops })
+        Ok(RouteCommand { operation, family, destination, kind, table, metric, protocol, scope, mtu, source, hops, nexthop })
     }
 }
 

@@ -318,12 +318,7 @@ mod tests {
             let tables = Tables::beside_kernel(editor.network().clone());
             let dt6 = Sid::build(action("End.DT6").unwrap(), &Attributes { table: Some(table), ..Attributes::default() }).unwrap();
             let id = SidId(tables.sids.insert(Arc::new(dt6)));
-            let by = |dev, encap| Effect {
-                kind: Kind::Unicast,
-                hops: vec![Hop { dev, via: None, onlink: false, encap, weight: 1 }],
-                mtu: 0,
-                src: None,
-            };
+            let by = |dev, encap| Effect::new(Kind::Unicast, vec![Hop { dev, via: None, onlink: false, encap, weight: 1 }]);
             let head = MirroredRoute { metric: 0, protocol: 0, scope: 0 };
             editor.mirror_routes(TableId::MAIN, Prefix::new(sid, 128).unwrap(), [(head, by(IfIndex(7), Encap::Seg6Local(id)))]);
             editor.mirror_routes(table, all, [(head, by(IfIndex::KERNEL, Encap::None))]);

@@ -80,7 +80,7 @@ mod tests {
         // As the mirror has a rule that noref has not.
         editor.mirror_rules([Rule::<Ipv4Addr>::all(0, Action::Lookup(unknown))]);
         let hop = Hop { dev: IfIndex::KERNEL, via: None, onlink: false, encap: Encap::None, weight: 1 };
-        let effect = Effect { kind: Kind::Unicast, hops: vec![hop], mtu: 0, src: None };
+        let effect = Effect::new(Kind::Unicast, vec![hop]);
         editor.mirror_routes(unknown, all, [(MirroredRoute { metric: 0, protocol: 0, scope: 0 }, effect)]);
         editor.commit();
         let mut worker = Worker::new(Arc::new(Tables::beside_kernel(editor.network().clone())), RouteRefs::Noref);

@@ -202,7 +202,7 @@ impl Editor {
         metric: u32,
     ) {
         let rib = A::rib(self).0;
-        let effect = Effect { kind, hops: vec![Hop { dev, via: None, onlink: false, encap: Encap::None, weight: 1 }], mtu: 0, src };
+        let effect = Effect { src, ..Effect::new(kind, vec![Hop { dev, via: None, onlink: false, encap: Encap::None, weight: 1 }]) };
         if add {
             let effect = rib.intern(effect);
             let scope = if kind == Kind::Local { SCOPE_HOST } else { SCOPE_LINK };

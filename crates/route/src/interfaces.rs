@@ -163,6 +163,7 @@ impl Editor {
         }
         link.up = false;
         link.addrs6.clear();
+        self.nexthops_flush(index, |_| true);
         let own = |entry: &RouteEntry| entry.effect.kind == Kind::Local && entry.scope == SCOPE_HOST;
         self.rib4.link_down(index, own);
         self.rib6.link_down(index, |_| false);
@@ -173,6 +174,7 @@ impl Editor {
     fn link_ipv6_off(&mut self, index: IfIndex) {
         let Some(link) = self.links.get_mut(index) else { return };
         link.addrs6.clear();
+        self.nexthops_flush(index, |object| object.v6);
         self.rib6.link_down(index, |_| false);
         self.neighbours_flush(index, IpAddr::is_ipv6);
     }
@@ -183,6 +185,7 @@ impl Editor {
     }
 
     fn link_routes_flush(&mut self, index: IfIndex) {
+        self.nexthops_flush(index, |_| true);
         self.rib4.flush(|entry| entry.leads_through(index));
         self.rib6.flush(|entry| entry.leads_through(index));
     }

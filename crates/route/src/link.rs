@@ -79,11 +79,20 @@ pub struct Conf4 {
     pub send_redirects: bool,
     /// Packets from the router's own addresses are taken.
     pub accept_local: bool,
+    /// Routes by the interface are not used while it has no carrier.
+    pub ignore_linkdown: bool,
 }
 
 impl Default for Conf4 {
     fn default() -> Conf4 {
-        Conf4 { forwarding: false, rp_filter: 0, accept_source_route: false, send_redirects: true, accept_local: false }
+        Conf4 {
+            forwarding: false,
+            rp_filter: 0,
+            accept_source_route: false,
+            send_redirects: true,
+            accept_local: false,
+            ignore_linkdown: false,
+        }
     }
 }
 
@@ -102,11 +111,21 @@ pub struct Conf6 {
     pub hop_limit: u8,
     /// Packets with a routing header of type 2 are taken.
     pub accept_source_route: i8,
+    /// Routes by the interface are not used while it has no carrier.
+    pub ignore_linkdown: bool,
 }
 
 impl Default for Conf6 {
     fn default() -> Conf6 {
-        Conf6 { forwarding: false, seg6_enabled: false, seg6_require_hmac: 0, disable_ipv6: false, hop_limit: 64, accept_source_route: 0 }
+        Conf6 {
+            forwarding: false,
+            seg6_enabled: false,
+            seg6_require_hmac: 0,
+            disable_ipv6: false,
+            hop_limit: 64,
+            accept_source_route: 0,
+            ignore_linkdown: false,
+        }
     }
 }
 

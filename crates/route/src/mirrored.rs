@@ -23,6 +23,12 @@ impl Editor {
         self.links.remove(index);
     }
 
+    /// Says whether the kernel uses routes of each family by the interface. What of its routes is not used for that has to be told, and is not used here.
+    pub fn mirror_dead(&mut self, index: IfIndex, v4: bool, v6: bool) {
+        self.rib4.set_down(index, v4);
+        self.rib6.set_down(index, v6);
+    }
+
     /// What the kernel has for a prefix, in its order, in place of everything that is there; nothing removes the prefix. `effect` of the entries is
     /// shared with other routes of the same effect.
     pub fn mirror_routes<A: Family>(
@@ -71,7 +77,7 @@ mod tests {
 
     fn to(dev: u32) -> Effect {
         let hop = Hop { dev: IfIndex(dev), via: None, onlink: false, encap: Encap::None, weight: 1 };
-        Effect { kind: Kind::Unicast, hops: vec![hop], mtu: 0, src: None }
+        Effect::new(Kind::Unicast, vec![hop])
     }
 
     #[test]

@@ -21,10 +21,15 @@ impl Naming {
 
     /// A prefix has other routes than before.
     pub(crate) fn change(&mut self, before: &[RouteEntry], after: &[RouteEntry]) {
-        for encap in encaps(after) {
+        self.count(encaps(before), encaps(after));
+    }
+
+    /// These are named no longer, and those now.
+    pub(crate) fn count(&mut self, before: impl IntoIterator<Item = Encap>, after: impl IntoIterator<Item = Encap>) {
+        for encap in after {
             *self.times.entry(encap).or_default() += 1;
         }
-        for encap in encaps(before) {
+        for encap in before {
             if let Some(times) = self.times.get_mut(&encap) {
                 *times -= 1;
                 if *times == 0 {
@@ -59,7 +64,7 @@ mod tests {
 
     fn entry(policy: u32) -> RouteEntry {
         let hop = Hop { dev: IfIndex(2), via: None, onlink: false, encap: Encap::Seg6(PolicyId(policy)), weight: 1 };
-        let effect = Arc::new(Effect { kind: Kind::Unicast, hops: vec![hop], mtu: 0, src: None });
+        let effect = Arc::new(Effect::new(Kind::Unicast, vec![hop]));
         RouteEntry { metric: 0, protocol: 3, scope: 0, effect }
     }
 

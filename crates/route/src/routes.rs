@@ -22,6 +22,13 @@ pub struct HopSpec {
     pub encap: Encap,
 }
 
+/// What few routes say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct More {
+    /// `nhid`: the nexthop object that says the ways out; 0: the route itself does.
+    pub nexthop: u32,
+}
+
 /// A route, as an operator writes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteSpec<A: Address> {
@@ -41,6 +48,8 @@ pub struct RouteSpec<A: Address> {
     pub src: Option<A>,
     /// `mtu`, bytes; 0: none.
     pub mtu: u32,
+    /// What few routes say.
+    pub more: More,
     /// Ways out.
     pub hops: Vec<HopSpec>,
 }
@@ -66,7 +75,12 @@ impl Editor {
         }
         let hops = match kind {
             Kind::Unicast | Kind::Local | Kind::Broadcast | Kind::Anycast | Kind::Multicast => {
-                if spec.hops.is_empty() {
+                if spec.more.nexthop != 0 {
+                    self.check_nexthop::<A>(spec.more.nexthop)?;
+                    if spec.prefix.addr().is_link_scoped() {
+                        return Err(ConfigError::Invalid("a route to link-local addresses can not name a nexthop object here"));
+                    }
+                } else if spec.hops.is_empty() {
                     return Err(ConfigError::NoWayOut);
                 }
                 spec.hops.iter().map(|hop| self.hop(table, hop, A::BITS == 128)).collect::<Result<Vec<_>, _>>()?
@@ -83,7 +97,7 @@ impl Editor {
             _ if !v6 && !hops.is_empty() && hops.iter().all(|hop| hop.via.is_none() && hop.encap == Encap::None) => SCOPE_LINK,
             _ => SCOPE_UNIVERSE,
         });
-        let effect = Effect { kind, hops, mtu: spec.mtu, src: spec.src.map(Into::into) };
+        let effect = Effect { nexthop: spec.more.nexthop, mtu: spec.mtu, src: spec.src.map(Into::into), ..Effect::new(kind, hops) };
         let rib = A::rib(self).0;
         let effect = rib.intern(effect);
         rib.put(table, spec.prefix, RouteEntry { metric, protocol: spec.protocol, scope, effect }, how)
@@ -103,7 +117,7 @@ impl Editor {
     }
 
     /// Checks one way out and finds its interface.
-    fn hop(&mut self, table: TableId, hop: &HopSpec, v6_route: bool) -> Result<Hop, ConfigError> {
+    pub(crate) fn hop(&mut self, table: TableId, hop: &HopSpec, v6_route: bool) -> Result<Hop, ConfigError> {
         let dev = match hop.via {
             None => hop.dev.ok_or(ConfigError::NoWayOut)?,
             Some(IpAddr::V6(via)) if via.is_unicast_link_local() => {

@@ -44,6 +44,7 @@ where
         scope: None,
         src: None,
         mtu: 0,
+        more: route::More::default(),
         hops: vec![HopSpec { dev: Some(dev), via, onlink: false, weight: 1, encap: Encap::None }],
     }
 }

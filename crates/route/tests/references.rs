@@ -26,6 +26,7 @@ fn default<A: Address>(dev: IfIndex) -> RouteSpec<A> {
         scope: None,
         src: None,
         mtu: 0,
+        more: route::More::default(),
         hops: vec![HopSpec { dev: Some(dev), via: None, onlink: false, weight: 1, encap: Encap::None }],
     }
 }

@@ -23,6 +23,7 @@ fn put(editor: &mut Editor, dev: IfIndex, n: u8, via: u8, mtu: u32) {
         scope: None,
         src: None,
         mtu,
+        more: route::More::default(),
         hops: vec![hop],
     };
     editor.route_put(spec, Put::Replace).unwrap();

@@ -14,7 +14,8 @@ fn route(editor: &mut Editor, net: u8, via: u8, encap: Encap, table: Option<Tabl
     let hop = HopSpec { dev, via: Some(Ipv4Addr::new(10, 0, 0, via).into()), onlink: false, weight: 1, encap };
     let prefix = Prefix::new(Ipv4Addr::new(10, net, 0, 0), 16).unwrap();
     let (kind, hops) = (Kind::Unicast, vec![hop]);
-    let spec = RouteSpec { prefix, table, kind, metric: None, protocol: 3, scope: None, src: None, mtu: 0, hops };
+    let spec =
+        RouteSpec { prefix, table, kind, metric: None, protocol: 3, scope: None, src: None, mtu: 0, more: route::More::default(), hops };
     editor.route_put(spec, how).unwrap();
 }
 
@@ -130,7 +131,18 @@ fn a_route_goes_its_other_ways_while_a_device_is_down() {
     let hop = |dev, via: [u8; 4]| HopSpec { dev: Some(dev), via: Some(IpAddr::from(via)), onlink: false, weight: 1, encap: Encap::None };
     let prefix = Prefix::new(Ipv4Addr::new(10, 7, 0, 0), 16).unwrap();
     let (kind, hops) = (Kind::Unicast, vec![hop(e0, [10, 0, 0, 2]), hop(e1, [10, 1, 0, 2])]);
-    let spec = RouteSpec { prefix, table: None, kind, metric: None, protocol: 3, scope: None, src: None, mtu: 0, hops };
+    let spec = RouteSpec {
+        prefix,
+        table: None,
+        kind,
+        metric: None,
+        protocol: 3,
+        scope: None,
+        src: None,
+        mtu: 0,
+        more: route::More::default(),
+        hops,
+    };
     editor.route_put(spec, Put::Add).unwrap();
     editor.commit();
     let ways = |editor: &Editor| {

@@ -50,7 +50,7 @@ fn route<A: Family>(editor: &Editor, tables: &Tables, table: TableId, prefix: Pr
         table: table.to_string(),
         prefix: with_length(prefix),
         kind: effect.kind.word().to_owned(),
-        ways: effect.hops.iter().map(|hop| way(editor.links(), tables, hop)).collect(),
+        ways: editor.ways_of(effect).iter().map(|hop| way(editor.links(), tables, hop)).collect(),
         metric: entry.metric,
         protocol: entry.protocol,
         scope: entry.scope,

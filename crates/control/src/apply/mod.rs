@@ -15,6 +15,7 @@
 
 pub(crate) mod letting_go;
 mod links;
+mod nexthops;
 mod routes;
 mod rules;
 mod sids;
@@ -221,6 +222,7 @@ impl<'c> Applier<'c> {
             Command::Address(address) => self.address(address),
             Command::Link(link) => self.link(link),
             Command::Rule(rule) => self.rule(rule),
+            Command::Nexthop(nexthop) => self.nexthop(nexthop),
             Command::Sr(sr) => self.sr(sr),
             Command::Sysctl(settings) => settings.iter().try_for_each(|setting| self.setting(setting)),
         }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use ::route::{
-    ConfigError, Encap as Effect, HopSpec, Kind, PolicyId, Put, RouteEntry, RouteSpec, SCOPE_LINK, SCOPE_UNIVERSE, SidId, TableId,
+    ConfigError, Encap as Effect, HopSpec, Kind, More, PolicyId, Put, RouteEntry, RouteSpec, SCOPE_LINK, SCOPE_UNIVERSE, SidId, TableId,
 };
 use plane::SidCount;
 use srv6::{Policy, Sid};
@@ -48,6 +48,7 @@ impl Applier<'_> {
             scope: command.scope.map(|scope| scope.value).or_else(|| scope(command, kind)),
             src: command.source.and_then(|source| A::narrow(source.value)),
             mtu: command.mtu.map_or(0, |mtu| mtu.value),
+            more: More { nexthop: command.nexthop.map_or(0, |id| id.value) },
             hops,
         };
         self.editor.route_put(spec, put).map_err(|error| refused(command, table, &error))
@@ -73,6 +74,7 @@ impl Applier<'_> {
                 }
             };
             ways && metric.is_none_or(|metric| entry.metric == metric.value)
+                && command.nexthop.is_none_or(|id| entry.effect.nexthop == id.value)
                 && command.kind.is_none_or(|kind| entry.effect.kind == kind.value)
                 && command.protocol.is_none_or(|protocol| entry.protocol == protocol.value)
                 && command.scope.is_none_or(|scope| entry.scope == scope.value)
@@ -105,7 +107,7 @@ impl Applier<'_> {
         Ok(HopSpec { dev, via: hop.via.map(|via| via.value), onlink: hop.onlink, weight: hop.weight, encap })
     }
 
-    fn headend(&mut self, headend: &Seg6) -> Result<PolicyId, Error> {
+    pub(super) fn headend(&mut self, headend: &Seg6) -> Result<PolicyId, Error> {
         let tunsrc = headend.tunsrc.map(|tunsrc| tunsrc.value);
         let table = headend.table.map(|table| table.value);
         let policy = Policy::build(headend.mode.value, &headend.segments.value, tunsrc).map(|policy| policy.looked_up_in(table));
@@ -167,6 +169,8 @@ fn refused(command: &RouteCommand<'_>, table: TableId, error: &ConfigError) -> E
         }
         ConfigError::GatewayUnreachable(gateway) | ConfigError::GatewayLocal(gateway) => via(gateway),
         ConfigError::DeviceDown(_) => device(),
+        ConfigError::Missing("nexthop") => command.nexthop.map(|id| id.span),
+        ConfigError::Invalid(_) if command.nexthop.is_some() => command.nexthop.map(|id| id.span),
         ConfigError::SourceNotLocal(_) => command.source.map(|source| source.span),
         ConfigError::Invalid(_) => command.hops.iter().find_map(Nexthop::span),
         _ => None,

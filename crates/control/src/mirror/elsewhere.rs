@@ -90,7 +90,7 @@ fn address_is_elsewhere<A: Family>(editor: &Editor, addr: A) -> bool {
 /// True of a route that leads to a device of the kernel.
 fn goes_up(editor: &Editor, entry: &RouteEntry) -> bool {
     let effect = &entry.effect;
-    effect.kind == Kind::Unicast && effect.hops.iter().any(|hop| hop.encap == Encap::None && is_elsewhere(editor, hop.dev))
+    effect.kind == Kind::Unicast && editor.ways_of(effect).iter().any(|hop| hop.encap == Encap::None && is_elsewhere(editor, hop.dev))
 }
 
 fn is_elsewhere(editor: &Editor, dev: IfIndex) -> bool {

@@ -54,7 +54,13 @@ impl Snapshot {
                 again.later.add(Objects::of(&[if u8_at(body, 0)? == AF_INET { Object::Routes4 } else { Object::Routes6 }]));
             }
             NEW_RULE | DEL_RULE => again.now.add(Objects::of(&[if u8_at(body, 0)? == AF_INET { Object::Rules4 } else { Object::Rules6 }])),
-            NEW_NETCONF => again.now.add(Objects::of(&[Object::Devices, Object::Settings])),
+            NEW_NETCONF => {
+                again.now.add(Objects::of(&[Object::Devices, Object::Settings]));
+                // Whether routes by devices without a carrier are used is such a setting.
+                if self.devices.values().any(|device| device.up && !device.carrier) {
+                    again.now.add(Objects::OF_DEVICES);
+                }
+            }
             NEW_NEIGHBOUR | DEL_NEIGHBOUR => self.neighbour(message, dirty),
             NEW_NEXTHOP => {
                 let (id, nexthop) = nexthop(body)?;

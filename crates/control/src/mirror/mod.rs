@@ -17,6 +17,7 @@ mod event;
 mod follow;
 mod here;
 mod object;
+mod objects;
 mod owned;
 mod reason;
 mod reconcile;

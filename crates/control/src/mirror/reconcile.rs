@@ -17,6 +17,7 @@ use super::decode::route::{KernelRoute, Place, Way};
 use super::decode::rule::{KernelRule, RuleAction};
 use super::elsewhere::Elsewhere;
 use super::here::Here;
+use super::objects::objects;
 use super::owned::{Making, Owned};
 use super::snapshot::{Dirty, Routes, Snapshot};
 use super::translate::{MAX_IFINDEX, concerns, kernel, resolve};
@@ -53,6 +54,8 @@ enum PortIs {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Seen {
     up: bool,
+    /// As [`Device::is_dead`], of IPv4 and IPv6.
+    dead: [bool; 2],
     kind: LinkKind,
 }
 
@@ -149,9 +152,11 @@ impl Mirror {
         }
         let changed = if dirty.devices { self.devices(snapshot) } else { HashSet::new() };
         if !changed.is_empty() || !dirty.nexthops.is_empty() {
-            let objects = through_groups(snapshot, &changed, &dirty.nexthops);
-            dirty.routes4.extend(concerned(&snapshot.routes4, &changed, &objects));
-            dirty.routes6.extend(concerned(&snapshot.routes6, &changed, &objects));
+            let objects = objects(&mut self.editor, snapshot, &through_groups(snapshot, &changed, &dirty.nexthops));
+            if !changed.is_empty() || !objects.is_empty() {
+                dirty.routes4.extend(concerned(&snapshot.routes4, &changed, &objects));
+                dirty.routes6.extend(concerned(&snapshot.routes6, &changed, &objects));
+            }
         }
         if dirty.rules || !changed.is_empty() {
             self.unsupported_rules.clear();
@@ -220,11 +225,14 @@ impl Mirror {
             if index.0 >= MAX_IFINDEX {
                 continue;
             }
-            now.insert(*index, Seen { up: device.up, kind });
+            let dead = [device.is_dead(true), device.is_dead(false)];
+            self.editor.mirror_dead(*index, dead[0], dead[1]);
+            now.insert(*index, Seen { up: device.up, dead, kind });
         }
         let mut changed: HashSet<_> = self.devices.keys().filter(|index| !now.contains_key(index)).copied().collect();
         for index in &changed {
             self.editor.mirror_link_del(*index);
+            self.editor.mirror_dead(*index, false, false);
         }
         for (index, seen) in &now {
             if let Some(device) = snapshot.devices.get(index) {
@@ -348,17 +356,24 @@ fn routes<A: Family>(
     let mut made: Vec<(MirroredRoute, Effect)> = Vec::new();
     for route in list.into_iter().flatten() {
         let head = MirroredRoute { metric: route.metric, protocol: route.protocol, scope: route.scope };
-        let effect = resolve::<A>(route, &snapshot.nexthops, &snapshot.devices).and_then(|resolved| match resolved {
-            Some(resolved) => {
-                let before = sids.len();
-                sids.extend(resolved.ways.iter().filter_map(|(way, _)| sid(way)));
-                if elsewhere && sids.len() > before {
-                    return Err(Reason::Elsewhere);
-                }
-                effect(route, &resolved.ways, resolved.kind, &mut making).map(Some)
-            }
-            None => Ok(None),
-        });
+        if names_object(editor, route) && !place.1.addr().is_link_scoped() {
+            made.push((head, Effect { nexthop: route.nexthop, mtu: route.mtu, src: route.src, ..Effect::new(Kind::Unicast, Vec::new()) }));
+            continue;
+        }
+        let effect =
+            resolve::<A>(route, place.1.addr().is_link_scoped(), &snapshot.nexthops, &snapshot.devices).and_then(
+                |resolved| match resolved {
+                    Some(resolved) => {
+                        let before = sids.len();
+                        sids.extend(resolved.ways.iter().filter_map(|(way, _)| sid(way)));
+                        if elsewhere && sids.len() > before {
+                            return Err(Reason::Elsewhere);
+                        }
+                        effect(route, &resolved.ways, resolved.kind, &mut making).map(Some)
+                    }
+                    None => Ok(None),
+                },
+            );
         match effect {
             Ok(None) => {}
             // Behind one of its metric that it would be joined to, and is not in the kernel.
@@ -381,6 +396,13 @@ fn routes<A: Family>(
     Made { unsupported, sids }
 }
 
+/// True of a route that the tables have like that: it names an object that they have.
+fn names_object(editor: &Editor, route: &KernelRoute) -> bool {
+    // Told of as a blackhole while its object is one.
+    let plain = matches!(route.kind, Kind::Unicast | Kind::Blackhole) && route.tos == 0 && route.unsupported.is_none();
+    plain && route.nexthop != 0 && editor.nexthop(route.nexthop).is_some()
+}
+
 fn sid(way: &Way) -> Option<Attributes> {
     match way.encap.as_deref()? {
         Encap::Seg6Local { attributes, .. } => Some(attributes.clone()),
@@ -399,7 +421,7 @@ fn effect(route: &KernelRoute, ways: &[(&Way, u16)], kind: Kind, making: &mut Ma
         let dev = if way.dev.0 < MAX_IFINDEX { way.dev } else { IfIndex::KERNEL };
         hops.push(Hop { dev, via: way.via, onlink: way.onlink, encap, weight: *weight });
     }
-    Ok(Effect { kind, hops, mtu: route.mtu, src: route.src })
+    Ok(Effect { mtu: route.mtu, src: route.src, ..Effect::new(kind, hops) })
 }
 
 fn note<A: Family>(unsupported: &mut HashMap<Place<A>, Reason>, place: Place<A>, reason: Option<Reason>) {

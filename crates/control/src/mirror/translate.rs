@@ -1,4 +1,4 @@
-//! What a route of the kernel is to this router: its ways resolved, those that are down left out.
+//! What a route of the kernel is to this router: its ways resolved.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub type Ways<'a> = Vec<(&'a Way, u16)>;
 pub struct Resolved<'a> {
     /// What kind.
     pub kind: Kind,
-    /// Ways out that can be used.
+    /// Ways out, of which one at least can be used.
     pub ways: Ways<'a>,
 }
 
@@ -28,6 +28,7 @@ pub struct Resolved<'a> {
 /// Why its packets are left to the kernel.
 pub fn resolve<'a, A: Address>(
     route: &'a KernelRoute,
+    link_scoped: bool,
     nexthops: &'a BTreeMap<u32, Nexthop>,
     devices: &BTreeMap<IfIndex, Device>,
 ) -> Result<Option<Resolved<'a>>, Reason> {
@@ -38,6 +39,8 @@ pub fn resolve<'a, A: Address>(
         return Err(Reason::Tos(route.tos));
     }
     let (mut kind, ways) = match route.nexthop {
+        // Such routes stand once for each device, which an object can change.
+        id if id != 0 && A::BITS == 128 && link_scoped => return Err(Reason::Nexthop("its route is to link-local addresses")),
         0 => (route.kind, route.ways.iter().map(|way| (way, way.weight)).collect()),
         id => object(id, route.kind, nexthops)?,
     };
@@ -48,7 +51,10 @@ pub fn resolve<'a, A: Address>(
     // Routes to the router's own addresses stay when their device goes down.
     let stays = v4 && route.scope == SCOPE_HOST;
     let usable = |way: &Way| !way.dead && devices.get(&way.dev).is_some_and(|device| device.up || stays);
-    let ways: Vec<_> = ways.into_iter().filter(|(way, _)| usable(way)).collect();
+    // Ways beside those that can be used stay, to be shown; the tables know by the device that they are not used.
+    let dead = |way: &Way| devices.get(&way.dev).is_some_and(|device| device.is_dead(v4));
+    let any = ways.iter().any(|(way, _)| usable(way));
+    let ways: Vec<_> = ways.into_iter().filter(|(way, _)| usable(way) || any && dead(way)).collect();
     if !v4 && kind == Kind::Unicast && ways.first().is_some_and(|(way, _)| loopback(devices, way.dev)) {
         // A route to nowhere: Linux makes it a reject route.
         kind = Kind::Unreachable;
@@ -89,7 +95,7 @@ fn loopback(devices: &BTreeMap<IfIndex, Device>, dev: IfIndex) -> bool {
 /// The effect of a route whose packets are left to the kernel.
 pub fn kernel() -> Effect {
     let hop = Hop { dev: IfIndex::KERNEL, via: None, onlink: false, encap: route::Encap::None, weight: 1 };
-    Effect { kind: Kind::Unicast, hops: vec![hop], mtu: 0, src: None }
+    Effect::new(Kind::Unicast, vec![hop])
 }
 
 /// True when the route leads through one of the devices, or names one of the nexthop objects.

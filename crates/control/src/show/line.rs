@@ -5,6 +5,7 @@ use crate::address::Family;
 use crate::command::{self, OBJECTS, Object, Seen};
 use crate::error::Error;
 use crate::keyword::{self, Keyword, full, short};
+use crate::nexthop_object::{self, NexthopSelector};
 use crate::span::Word;
 use crate::words::{Words, unknown};
 use crate::{addr, link, neigh, route, rule};
@@ -33,6 +34,7 @@ pub(super) enum Subject<'t> {
     Neighbours(NeighbourSelector<'t>),
     /// `ip link`, or `ip address`.
     Links(LinkSelector<'t>),
+    Nexthops(NexthopSelector<'t>),
     TunnelSource,
     HmacKeys,
 }
@@ -61,6 +63,7 @@ pub(super) fn parse<'t>(words: &[Word<'t>]) -> Result<Option<Line<'t>>, Error> {
         Object::Neighbour if shows(&mut words, neigh::seen)? => Subject::Neighbours(NeighbourSelector::parse(&mut words, options.family)?),
         Object::Link if shows(&mut words, link::seen)? => Subject::Links(LinkSelector::parse(&mut words, false)?),
         Object::Address if shows(&mut words, addr::seen)? => Subject::Links(LinkSelector::parse(&mut words, true)?),
+        Object::Nexthop if shows(&mut words, nexthop_object::seen)? => Subject::Nexthops(nexthop_object::selector(&mut words, None)?),
         Object::Sr => match sr(&mut words) {
             Some(subject) => subject,
             None => return Ok(None),

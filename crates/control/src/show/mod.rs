@@ -8,6 +8,7 @@ mod encap;
 mod line;
 mod link;
 mod neigh;
+mod nexthop;
 mod route;
 mod rule;
 mod selector;
@@ -60,6 +61,7 @@ enum Kind {
     Rules(rule::Rules),
     Neighbours(neigh::Neighbours),
     Links(link::Links),
+    Nexthops(nexthop::Nexthops),
     TunnelSource,
     HmacKeys,
 }
@@ -96,6 +98,7 @@ fn resolved(line: Line<'_>, editor: &Editor) -> Result<Listing, Error> {
         Subject::Rules => Kind::Rules(rule::Rules { family: line.options.family.unwrap_or(crate::Family::V4) }),
         Subject::Neighbours(selector) => Kind::Neighbours(neigh::Neighbours::new(&selector, line.options, editor)?),
         Subject::Links(selector) => Kind::Links(link::Links::new(&selector, line.options, editor)?),
+        Subject::Nexthops(selector) => Kind::Nexthops(nexthop::Nexthops::new(&selector, editor)?),
         Subject::TunnelSource => Kind::TunnelSource,
         Subject::HmacKeys => Kind::HmacKeys,
     }))
@@ -117,6 +120,7 @@ impl Listing {
             Kind::Rules(rules) => out.write_all(source.editor(|editor| rules.text(editor)).as_bytes()),
             Kind::Neighbours(neighbours) => neighbours.print(source, out),
             Kind::Links(links) => out.write_all(source.editor(|editor| links.text(editor)).as_bytes()),
+            Kind::Nexthops(nexthops) => nexthops.print(source, out),
             Kind::TunnelSource => out.write_all(sr::tunnel_source(source).as_bytes()),
             Kind::HmacKeys => out.write_all(sr::hmac_keys(source).as_bytes()),
         }

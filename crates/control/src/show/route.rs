@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ::route::{Editor, Encap, Hop, IfIndex, Kind, RouteEntry, SCOPE_UNIVERSE, TableId};
+use ::route::{Editor, Encap, Hop, IfIndex, Kind, NexthopDoes, NexthopObject, RouteEntry, SCOPE_UNIVERSE, TableId};
 
 use super::line::Options;
 use super::selector::RouteSelector;
@@ -144,7 +144,8 @@ impl Routes {
             if entries[..at].iter().any(of_one) {
                 continue;
             }
-            let mut hops: Vec<&Hop> = entry.effect.hops.iter().collect();
+            let own = place.editor.ways_of(&entry.effect);
+            let mut hops: Vec<&Hop> = own.iter().collect();
             hops.extend(entries[at + 1..].iter().filter(|other| of_one(other)).flat_map(|other| &other.effect.hops));
             if self.wants(A::BITS == 128, entry, &hops) {
                 self.route(text, &place, entry, &hops);
@@ -179,17 +180,23 @@ impl Routes {
         hops: &[&Hop],
     ) -> std::fmt::Result {
         let (v6, effect) = (A::BITS == 128, &entry.effect);
-        if effect.kind != Kind::Unicast {
-            write!(text, "{} ", effect.kind.word())?;
+        let kind = place.editor.kind_of(effect);
+        if kind != Kind::Unicast {
+            write!(text, "{} ", kind.word())?;
         }
         match place.prefix.len() {
             0 => text.push_str("default "),
             len if len == A::BITS => write!(text, "{} ", place.prefix.addr())?,
             len => write!(text, "{}/{len} ", place.prefix.addr())?,
         }
+        if effect.nexthop != 0 {
+            write!(text, "nhid {} ", effect.nexthop)?;
+        }
+        // A blackhole object is `dev lo`; in IPv6 a group of one has it as its only way.
+        let grouped = matches!(place.editor.nexthop(effect.nexthop), Some(NexthopObject { does: NexthopDoes::Group(_), .. }));
         match hops {
             [only] => self.way(text, place, only)?,
-            [] if v6 && self.device.is_none() => text.push_str("dev lo "),
+            [] if (v6 && !grouped || !v6 && effect.nexthop != 0) && self.device.is_none() => text.push_str("dev lo "),
             _ => {}
         }
         if self.table.is_none() && place.table != TableId::MAIN {
@@ -218,6 +225,9 @@ impl Routes {
         }
         if hops.len() > 1 {
             hops.iter().try_for_each(|hop| self.nexthop(text, place, hop))?;
+        } else if v6 && grouped && hops.is_empty() {
+            text.push_str(if self.options.oneline { "\\" } else { "\n" });
+            text.push_str("\tnexthop dev lo weight 1 ");
         }
         text.push('\n');
         Ok(())

@@ -9,7 +9,7 @@ use route::{Encap, Family, IfIndex, NeighbourState, Prefix, TableId};
 use crate::lab::{PORTS, batch, follower, in_namespace, ports_up, settle, shell};
 use crate::render::{differences, render_follower};
 
-/// The routes of a prefix of table main: kind, and gateway and device of each way.
+/// The routes of a prefix of table main: kind, and gateway and device of each way that is used.
 fn routes<A: Family>(follower: &Follower, prefix: &str) -> Vec<String> {
     let (addr, len) = prefix.split_once('/').unwrap();
     let addr: IpAddr = addr.parse().unwrap();
@@ -20,7 +20,9 @@ fn routes<A: Family>(follower: &Follower, prefix: &str) -> Vec<String> {
         index => editor.links().get(index).map_or("?".to_owned(), |link| link.name.to_string()),
     };
     let found = editor.routes::<A>(TableId::MAIN).filter(shown).map(|(_, entry)| {
-        let hops = entry.effect.hops.iter().map(|hop| hop.via.map_or(name(hop.dev), |via| format!("{via} {}", name(hop.dev))));
+        let ways = editor.ways_of(&entry.effect);
+        let used = ways.iter().filter(|hop| ways.len() == 1 || !editor.is_dead::<A>(hop.dev));
+        let hops = used.map(|hop| hop.via.map_or(name(hop.dev), |via| format!("{via} {}", name(hop.dev))));
         format!("{} {}", entry.effect.kind.word(), hops.collect::<Vec<_>>().join(" + ")).trim_end().to_owned()
     });
     found.collect()

@@ -1,6 +1,6 @@
 //! Tables as lines of text, devices by their names, so that tables made in different ways can be compared.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use control::mirror::Follower;
 use plane::Tables;
@@ -76,20 +76,30 @@ fn links(editor: &Editor, lines: &mut BTreeSet<String>) {
 }
 
 fn routes<A: Family>(editor: &Editor, tables: &Tables, id: TableId, lines: &mut BTreeSet<String>) {
+    let mut joined = BTreeMap::<_, BTreeSet<String>>::new();
     for (prefix, entry) in editor.routes::<A>(id) {
-        lines.insert(format!("route table {id} {prefix} {}", route::<A>(editor, tables, entry)));
+        let line = format!("route table {id} {prefix} {}", route::<A>(editor, tables, entry));
+        match line.split_once(" | ") {
+            // Ways of one route, told of as one or several.
+            Some((head, ways)) if entry.joins::<A>() => {
+                joined.entry(head.to_owned()).or_default().extend(ways.split(" | ").map(str::to_owned))
+            }
+            _ => _ = lines.insert(line),
+        }
     }
+    lines.extend(joined.into_iter().map(|(head, ways)| format!("{head} | {}", Vec::from_iter(ways).join(" | "))));
 }
 
 fn route<A: Family>(editor: &Editor, tables: &Tables, entry: &RouteEntry) -> String {
-    let mut text = format!("{} metric {} proto {}", entry.effect.kind.word(), entry.metric, entry.protocol);
+    let mut text = format!("{} metric {} proto {}", editor.kind_of(&entry.effect).word(), entry.metric, entry.protocol);
     // IPv6 routes have none, and noref's file says another one of headends.
-    if A::BITS == 32 && entry.effect.hops.iter().all(|hop| hop.encap == Encap::None) {
+    if A::BITS == 32 && editor.ways_of(&entry.effect).iter().all(|hop| hop.encap == Encap::None) {
         text += &format!(" scope {}", entry.scope);
     }
     text += &format!(" mtu {} src {:?}", entry.effect.mtu, entry.effect.src);
     // A mirror has not what the kernel does not use.
-    for hop in entry.effect.hops.iter().filter(|hop| entry.effect.hops.len() == 1 || !editor.is_dead::<A>(hop.dev)) {
+    let ways = editor.ways_of(&entry.effect);
+    for hop in ways.iter().filter(|hop| ways.len() == 1 || !editor.is_dead::<A>(hop.dev)) {
         text += &format!(" | {:?} dev {} weight {}", hop.via, name(editor, hop.dev), hop.weight);
         match hop.encap {
             Encap::None => {}

@@ -13,7 +13,9 @@ use crate::forms::shown;
 use crate::lab::{PORTS, able, compare_golden_cases, compare_thrice, configure, follower, in_namespace, ports, settle};
 
 /// What is asked, of both.
-const LINES: [&str; 16] = [
+const LINES: [&str; 18] = [
+    "nexthop",
+    "nexthop show groups",
     "-4 route show table all",
     "-6 route show table all",
     "route",

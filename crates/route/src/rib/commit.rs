@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::{Entries, Made, Rib, RibTable};
 use crate::fib::Policy;
 use crate::naming::Naming;
-use crate::{Action, Address, Dst, Effect, Fib, IfIndex, Neighbours, Nexthop, Prefix, RouteEntry, TableId};
+use crate::nexthops::Committed;
+use crate::{Action, Address, Dst, Effect, Fib, IfIndex, Kind, Neighbours, Nexthop, Prefix, RouteEntry, Sharing, TableId};
 
 /// Changes of a match table, one by one, after which is looked what workers have left of it.
 const RECLAIM_EVERY: u32 = 32;
@@ -15,6 +16,7 @@ const RECLAIM_EVERY: u32 = 32;
 impl<A: Address> Rib<A> {
     /// Makes readers see everything changed since the last commit.
     pub(crate) fn commit(&mut self, fib: &Fib<A>, neighbours: &Neighbours, naming: &mut Naming) {
+        self.commit_nexthops(fib, neighbours, naming);
         for id in std::mem::take(&mut self.dirty) {
             let Some(mut table) = self.tables.remove(&id) else { continue };
             self.commit_table(&mut table, fib, neighbours, naming);
@@ -28,8 +30,41 @@ impl<A: Address> Rib<A> {
         self.domain.reclaim();
     }
 
+    /// Makes the routes of nexthop objects that changed do what those say now: one store for all that differ in nothing else.
+    fn commit_nexthops(&mut self, fib: &Fib<A>, neighbours: &Neighbours, naming: &mut Naming) {
+        let Committed { changed, named, lost } = self.nexthops.commit();
+        // Both families have the same objects.
+        if A::BITS == 32 {
+            naming.count(lost, named);
+        }
+        for made in changed.iter().filter_map(|id| self.made_of.get(id)).flatten() {
+            // The routes of one that is gone go in the same commit.
+            if let Some(dst) = self.made_by_id.get(made).and_then(|effect| self.dst(effect, neighbours)) {
+                fib.dsts.replace(*made, Arc::new(dst));
+            }
+        }
+    }
+
+    /// What an effect is to workers; none when it names a nexthop object that is not there.
+    fn dst(&self, effect: &Effect, neighbours: &Neighbours) -> Option<Dst> {
+        let (kind, hops) = match effect.nexthop {
+            0 => (None, Cow::Borrowed(&effect.hops)),
+            id => self.nexthops.resolve(id).map(|(kind, hops)| (kind, Cow::Owned(hops)))?,
+        };
+        let ways = hops.iter().map(|hop| Nexthop {
+            dev: hop.dev,
+            gateway: hop.via.map(|via| neighbours.entry(hop.dev, via)),
+            encap: hop.encap,
+            weight: hop.weight,
+            until: 0,
+        });
+        let sharing = if self.nexthops.is_group(effect.nexthop) { Sharing::Answering } else { Sharing::Plain };
+        Some(Dst { mtu: effect.mtu, src: effect.src, sharing, ..Dst::through(kind.unwrap_or(effect.kind), ways) })
+    }
+
     /// Takes back everything changed since the last commit.
     pub(crate) fn rollback(&mut self) {
+        self.nexthops.rollback();
         for id in std::mem::take(&mut self.dirty) {
             let Some(RibTable { routes, dirty, lengths, .. }) = self.tables.get_mut(&id) else { continue };
             for (prefix, before) in dirty.drain(..) {
@@ -152,15 +187,12 @@ impl<A: Address> Rib<A> {
             made.users += 1;
             return made.id;
         }
-        let ways = effect.hops.iter().map(|hop| Nexthop {
-            dev: hop.dev,
-            gateway: hop.via.map(|via| neighbours.entry(hop.dev, via)),
-            encap: hop.encap,
-            weight: hop.weight,
-            until: 0,
-        });
-        let id = fib.dsts.insert(Arc::new(Dst { mtu: effect.mtu, src: effect.src, ..Dst::through(effect.kind, ways) }));
+        let dst = self.dst(&effect, neighbours).unwrap_or_else(|| Dst::special(Kind::Blackhole));
+        let id = fib.dsts.insert(Arc::new(dst));
         let effect = Arc::new(effect.into_owned());
+        if effect.nexthop != 0 {
+            self.made_of.entry(effect.nexthop).or_default().push(id);
+        }
         self.made.insert(effect.clone(), Made { id, users: 1 });
         self.made_by_id.insert(id, effect);
         id
@@ -172,6 +204,12 @@ impl<A: Address> Rib<A> {
         made.users -= 1;
         if made.users == 0 {
             fib.dsts.remove(id);
+            if let Some(made) = self.made_of.get_mut(&effect.nexthop) {
+                made.retain(|of| *of != id);
+                if made.is_empty() {
+                    self.made_of.remove(&effect.nexthop);
+                }
+            }
             self.made.remove(effect);
             self.made_by_id.remove(&id);
         }
@@ -182,7 +220,7 @@ impl<A: Address> Rib<A> {
 fn best<'e, A: Address>(entries: &'e [RouteEntry], down: &HashSet<IfIndex>) -> Cow<'e, Effect> {
     let first = &entries[0];
     let joined = entries.len() > 1 && first.joins::<A>();
-    if !joined && (first.effect.hops.len() == 1 || down.is_empty()) {
+    if !joined && (first.effect.hops.len() <= 1 || down.is_empty()) {
         return Cow::Borrowed(&first.effect);
     }
     let mut effect = (*first.effect).clone();

@@ -27,6 +27,8 @@ pub struct Effect {
     pub kind: Kind,
     /// Ways out.
     pub hops: Vec<Hop>,
+    /// The nexthop object that says the ways out, 0 when the route itself does; then `hops` is empty.
+    pub nexthop: u32,
     /// MTU, bytes; 0: none given.
     pub mtu: u32,
     /// Preferred source.
@@ -34,9 +36,14 @@ pub struct Effect {
 }
 
 impl Effect {
+    /// An effect of nothing but a kind and ways out.
+    pub fn new(kind: Kind, hops: Vec<Hop>) -> Effect {
+        Effect { kind, hops, nexthop: 0, mtu: 0, src: None }
+    }
+
     /// True of what is a way of one route together with others of its metric: in IPv6 routes through gateways.
     pub fn joins<A: Address>(&self) -> bool {
-        A::BITS == 128 && self.kind == Kind::Unicast && self.hops.iter().all(|hop| hop.via.is_some())
+        A::BITS == 128 && self.kind == Kind::Unicast && self.nexthop == 0 && self.hops.iter().all(|hop| hop.via.is_some())
     }
 }
 

@@ -15,6 +15,7 @@ pub use self::entry::{Effect, Hop, Put, RouteEntry};
 use self::hash::FastHash;
 use crate::draft::Draft;
 use crate::fib::Table;
+use crate::nexthops::Nexthops;
 use crate::{Action, Address, ConfigError, IfIndex, Kind, Prefix, Rule, TableId};
 
 /// Routes of a prefix, best first; nearly always one.
@@ -75,6 +76,9 @@ pub struct Rib<A: Address> {
     effects_limit: usize,
     made: HashMap<Arc<Effect>, Made, FastHash>,
     made_by_id: HashMap<u32, Arc<Effect>>,
+    /// The `Dst`s of routes that name a nexthop object, by its number.
+    made_of: HashMap<u32, Vec<u32>>,
+    nexthops: Nexthops,
     /// Gateways found on a link since a connected route last changed.
     reachable: HashSet<(TableId, IfIndex, IpAddr), FastHash>,
 }
@@ -92,6 +96,8 @@ impl<A: Address> Rib<A> {
             effects_limit: 1024,
             made: HashMap::default(),
             made_by_id: HashMap::new(),
+            made_of: HashMap::new(),
+            nexthops: Nexthops::default(),
             reachable: HashSet::default(),
         };
         for (pref, table) in [(0, TableId::LOCAL), (32766, TableId::MAIN), (32767, TableId::DEFAULT)] {
@@ -109,6 +115,21 @@ impl<A: Address> Rib<A> {
     /// Makes the table if it does not exist.
     pub(crate) fn ensure_table(&mut self, id: TableId) {
         self.table(id);
+    }
+
+    /// The nexthop objects.
+    pub(crate) fn nexthops(&self) -> &Nexthops {
+        &self.nexthops
+    }
+
+    /// The nexthop objects, to be changed.
+    pub(crate) fn nexthops_mut(&mut self) -> &mut Nexthops {
+        &mut self.nexthops
+    }
+
+    /// True when a route names the nexthop object, or did at the last commit.
+    pub(crate) fn names_nexthop(&self, id: u32) -> bool {
+        self.effects().any(|effect| effect.nexthop == id)
     }
 
     /// The table, made if need be.
@@ -273,6 +294,17 @@ impl<A: Address> Rib<A> {
         if self.down.contains(&dev) {
             self.down.remove(&dev);
             self.edit_each(None, |entry| entry.leads_through(dev), |_| {});
+        }
+    }
+
+    /// Says whether ways by the device are used where there are others; routes that have some are changed apart.
+    pub(crate) fn set_down(&mut self, dev: IfIndex, down: bool) {
+        if self.down.contains(&dev) != down {
+            if down {
+                self.down.insert(dev)
+            } else {
+                self.down.remove(&dev)
+            };
         }
     }
 

@@ -62,6 +62,13 @@ pub struct Device {
     pub conf6: Conf6,
 }
 
+impl Device {
+    /// True when the kernel uses no route of the family by it: it is down, or has no carrier and is not to be used without.
+    pub fn is_dead(&self, v4: bool) -> bool {
+        !self.up || !self.carrier && if v4 { self.conf4.ignore_linkdown } else { self.conf6.ignore_linkdown }
+    }
+}
+
 /// Kinds of `ip link add … type`, whose devices are ends of a wire.
 const ETHERNET_KINDS: [&str; 6] = ["", "veth", "dummy", "tun", "netdevsim", "netkit"];
 
@@ -150,6 +157,7 @@ fn settings(families: &[u8], device: &mut Device) {
                 rp_filter: number(8).min(2) as u8,
                 accept_source_route: number(9) != 0,
                 accept_local: number(23) != 0,
+                ignore_linkdown: number(29) != 0,
             };
         } else if family == u16::from(AF_INET6)
             && let Some(numbers) = attribute(value, IFLA_INET6_CONF)
@@ -160,6 +168,7 @@ fn settings(families: &[u8], device: &mut Device) {
                 hop_limit: number(1).clamp(1, 255) as u8,
                 accept_source_route: number(24).clamp(-1, 1) as i8,
                 disable_ipv6: number(26) != 0,
+                ignore_linkdown: number(39) != 0,
                 seg6_enabled: number(44) != 0,
                 seg6_require_hmac: number(45).clamp(-1, 1) as i8,
             };
