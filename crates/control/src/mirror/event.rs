@@ -15,7 +15,7 @@ use super::decode::message::{
     NEW_NETCONF, NEW_NEXTHOP, NEW_ROUTE, NEW_RULE, REPLACE, messages,
 };
 use super::decode::neighbour::neighbour;
-use super::decode::nexthop::{Nexthop, nexthop};
+use super::decode::nexthop::{Nexthop, head, nexthop};
 use super::decode::route::{KernelRoute, Place, Way, route};
 use super::decode::{AF_INET, Family, u8_at};
 use super::object::{Object, Objects};
@@ -67,6 +67,7 @@ impl Snapshot {
                 self.forget_routes_of_gone_nexthops(dirty);
                 if self.nexthops.get(&id) != Some(&nexthop) {
                     self.nexthops.insert(id, nexthop);
+                    self.nexthop_heads.insert(id, head(body)?);
                     dirty.nexthops.insert(id);
                 }
             }
@@ -143,6 +144,7 @@ impl Snapshot {
         if self.nexthops.remove(&id).is_none() {
             return;
         }
+        self.nexthop_heads.remove(&id);
         dirty.nexthops.insert(id);
         self.gone_nexthops.insert(id);
         for (group, nexthop) in &mut self.nexthops {

@@ -1,22 +1,34 @@
 //! Nexthop objects of the kernel as those of the tables, so that a change of one moves all its routes at once.
 //!
-//! An object is taken over as it is if its ways lead out by ports and do nothing to packets; what each route of another object does is worked out for
-//! the route itself, because SIDs and what leads to the kernel belong to prefixes.
+//! An object is taken over as it is if its ways lead out by ports and none is a SID; what each route of another object does is worked out for the route
+//! itself, because SIDs and what leads to the kernel belong to prefixes.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
-use route::{Editor, Encap, Hop, IfIndex, LinkKind, NexthopDoes, NexthopObject};
+use plane::Tables;
+use route::{Editor, Hop, LinkKind, NexthopDoes, NexthopObject};
 
-use super::decode::link::Device;
+use super::decode::encap::Encap;
 use super::decode::nexthop::Nexthop;
 use super::decode::route::Way;
+use super::owned::{Making, Owned};
 use super::snapshot::Snapshot;
 
 /// Puts these objects into the tables as they are now. Those are returned whose routes are to be made again.
-pub(super) fn objects(editor: &mut Editor, snapshot: &Snapshot, ids: &HashSet<u32>) -> HashSet<u32> {
+pub(super) fn take_over(
+    editor: &mut Editor,
+    tables: &Tables,
+    owned: &mut Owned<u32>,
+    snapshot: &Snapshot,
+    ids: &HashSet<u32>,
+) -> HashSet<u32> {
     let mut again = HashSet::new();
     for id in ids {
-        let object = snapshot.nexthops.get(id).and_then(|nexthop| translated(editor, snapshot, nexthop));
+        let mut making = owned.begin(*id, tables);
+        let does = snapshot.nexthops.get(id).and_then(|nexthop| does(editor, snapshot, nexthop, &mut making));
+        owned.end(*id, making);
+        let head = snapshot.nexthop_heads.get(id).copied().unwrap_or_default();
+        let object = does.map(|does| NexthopObject { does, v6: head.v6, protocol: head.protocol });
         let stays = object.is_some() && editor.nexthop(*id).is_some();
         if !stays {
             again.insert(*id);
@@ -28,45 +40,51 @@ pub(super) fn objects(editor: &mut Editor, snapshot: &Snapshot, ids: &HashSet<u3
     again
 }
 
-fn translated(editor: &Editor, snapshot: &Snapshot, nexthop: &Nexthop) -> Option<NexthopObject> {
-    let single = |way: &Way| hop(editor, &snapshot.devices, way);
-    let does = match nexthop {
-        Nexthop::Way(way) => NexthopDoes::Way(single(way)?.ok()?),
+fn does(editor: &Editor, snapshot: &Snapshot, nexthop: &Nexthop, making: &mut Making<'_>) -> Option<NexthopDoes> {
+    Some(match nexthop {
+        Nexthop::Way(way) => {
+            if usable(editor, snapshot, way)? == Usable::No {
+                return None;
+            }
+            let encap = making.number(way.encap.as_deref()).ok()?;
+            NexthopDoes::Way(Hop { dev: way.dev, via: way.via, onlink: way.onlink, encap, weight: 1 })
+        }
         Nexthop::Blackhole => NexthopDoes::Blackhole,
         Nexthop::Unsupported(_) => return None,
         Nexthop::Group(members) => {
-            let mut usable = Vec::with_capacity(members.len());
+            let mut used = Vec::with_capacity(members.len());
             for (id, weight) in members {
                 match snapshot.nexthops.get(id)? {
                     // The only member of its group.
-                    Nexthop::Blackhole => usable.push((*id, *weight)),
-                    Nexthop::Way(way) => match single(way)? {
-                        Ok(_) => usable.push((*id, *weight)),
-                        Err(Dead) => {}
+                    Nexthop::Blackhole => used.push((*id, *weight)),
+                    Nexthop::Way(way) => match usable(editor, snapshot, way)? {
+                        Usable::Yes => used.push((*id, *weight)),
+                        Usable::No => {}
                     },
                     Nexthop::Group(_) | Nexthop::Unsupported(_) => return None,
                 }
             }
-            if usable.is_empty() {
+            if used.is_empty() {
                 return None;
             }
-            NexthopDoes::Group(usable)
+            NexthopDoes::Group(used)
         }
-    };
-    // Which family it is of matters to those only who may refuse it.
-    Some(NexthopObject { does, v6: true, protocol: 0 })
+    })
 }
 
-/// The kernel does not use it.
-struct Dead;
+/// Whether the kernel uses a way.
+#[derive(PartialEq, Eq)]
+enum Usable {
+    Yes,
+    No,
+}
 
-/// A way that does nothing to packets and leads out by a port; none of another.
-fn hop(editor: &Editor, devices: &BTreeMap<IfIndex, Device>, way: &Way) -> Option<Result<Hop, Dead>> {
-    if way.encap.is_some() || !editor.links().get(way.dev).is_some_and(|link| matches!(link.kind, LinkKind::Port(_))) {
+/// Whether a way that can be taken over is used; none of one that can not.
+fn usable(editor: &Editor, snapshot: &Snapshot, way: &Way) -> Option<Usable> {
+    let by_port = editor.links().get(way.dev).is_some_and(|link| matches!(link.kind, LinkKind::Port(_)));
+    if !by_port || !matches!(way.encap.as_deref(), None | Some(Encap::Seg6 { .. })) {
         return None;
     }
-    if way.dead || !devices.get(&way.dev).is_some_and(|device| device.up) {
-        return Some(Err(Dead));
-    }
-    Some(Ok(Hop { dev: way.dev, via: way.via, onlink: way.onlink, encap: Encap::None, weight: 1 }))
+    let up = snapshot.devices.get(&way.dev).is_some_and(|device| device.up);
+    Some(if way.dead || !up { Usable::No } else { Usable::Yes })
 }

@@ -1,6 +1,7 @@
 //! SIDs and policies that routes of the mirror refer to by number.
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use plane::Tables;
@@ -15,9 +16,9 @@ use crate::apply::letting_go;
 /// What was made of an encapsulation, for as long as its route says the same: a SID keeps its number, and with it its counters.
 type Made = (Encap, route::Encap);
 
-/// The SIDs and policies of the routes of one family, by route.
-pub struct Owned<A: Address> {
-    of: HashMap<Place<A>, Vec<Made>>,
+/// SIDs and policies by what they are of: the routes of a prefix, a nexthop object.
+pub struct Owned<K> {
+    of: HashMap<K, Vec<Made>>,
     /// Those that no route has any more, to be removed when workers do not find their routes any more.
     retired: Vec<route::Encap>,
     /// The highest number that a SID ever had.
@@ -26,13 +27,13 @@ pub struct Owned<A: Address> {
     numbered_again: BTreeSet<SidId>,
 }
 
-impl<A: Address> Default for Owned<A> {
-    fn default() -> Owned<A> {
+impl<K> Default for Owned<K> {
+    fn default() -> Owned<K> {
         Owned { of: HashMap::new(), retired: Vec::new(), highest: 0, numbered_again: BTreeSet::new() }
     }
 }
 
-/// The encapsulations of one prefix while its routes are made again.
+/// The encapsulations of one of them while it is made again.
 pub struct Making<'a> {
     tables: &'a Tables,
     before: Vec<Made>,
@@ -76,14 +77,14 @@ impl Making<'_> {
     }
 }
 
-impl<A: Address> Owned<A> {
-    /// Begins to make the routes of a prefix again.
-    pub fn begin<'a>(&mut self, place: Place<A>, tables: &'a Tables) -> Making<'a> {
+impl<K: Copy + Eq + Hash> Owned<K> {
+    /// Begins to make it again.
+    pub fn begin<'a>(&mut self, place: K, tables: &'a Tables) -> Making<'a> {
         Making { tables, before: self.of.remove(&place).unwrap_or_default(), now: Vec::new(), fresh: Vec::new() }
     }
 
     /// Ends it: what was not asked for again goes.
-    pub fn end(&mut self, place: Place<A>, making: Making<'_>) {
+    pub fn end(&mut self, place: K, making: Making<'_>) {
         for id in making.fresh {
             if id.0 <= self.highest {
                 self.numbered_again.insert(id);
@@ -105,7 +106,9 @@ impl<A: Address> Owned<A> {
     pub fn take_numbered_again(&mut self) -> BTreeSet<SidId> {
         std::mem::take(&mut self.numbered_again)
     }
+}
 
+impl<A: Address> Owned<Place<A>> {
     /// Every SID: where its route stands, and its number.
     pub fn sids(&self) -> impl Iterator<Item = (TableId, Prefix<A>, SidId)> {
         self.of.iter().flat_map(|((table, prefix), made)| {

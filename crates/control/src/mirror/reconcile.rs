@@ -17,7 +17,7 @@ use super::decode::route::{KernelRoute, Place, Way};
 use super::decode::rule::{KernelRule, RuleAction};
 use super::elsewhere::Elsewhere;
 use super::here::Here;
-use super::objects::objects;
+use super::objects::take_over;
 use super::owned::{Making, Owned};
 use super::snapshot::{Dirty, Routes, Snapshot};
 use super::translate::{MAX_IFINDEX, concerns, kernel, resolve};
@@ -34,8 +34,10 @@ pub struct Mirror {
     devices: BTreeMap<IfIndex, Seen>,
     here: Here,
     elsewhere: Elsewhere,
-    owned4: Owned<Ipv4Addr>,
-    owned6: Owned<Ipv6Addr>,
+    owned4: Owned<Place<Ipv4Addr>>,
+    owned6: Owned<Place<Ipv6Addr>>,
+    /// Of nexthop objects, by number.
+    owned_objects: Owned<u32>,
     unsupported_routes4: HashMap<Place<Ipv4Addr>, Reason>,
     unsupported_routes6: HashMap<Place<Ipv6Addr>, Reason>,
     unsupported_rules: Vec<Unsupported>,
@@ -75,6 +77,7 @@ impl Mirror {
             elsewhere: Elsewhere::default(),
             owned4: Owned::default(),
             owned6: Owned::default(),
+            owned_objects: Owned::default(),
             unsupported_routes4: HashMap::new(),
             unsupported_routes6: HashMap::new(),
             unsupported_rules: Vec::new(),
@@ -152,7 +155,8 @@ impl Mirror {
         }
         let changed = if dirty.devices { self.devices(snapshot) } else { HashSet::new() };
         if !changed.is_empty() || !dirty.nexthops.is_empty() {
-            let objects = objects(&mut self.editor, snapshot, &through_groups(snapshot, &changed, &dirty.nexthops));
+            let objects = through_groups(snapshot, &changed, &dirty.nexthops);
+            let objects = take_over(&mut self.editor, &self.tables, &mut self.owned_objects, snapshot, &objects);
             if !changed.is_empty() || !objects.is_empty() {
                 dirty.routes4.extend(concerned(&snapshot.routes4, &changed, &objects));
                 dirty.routes6.extend(concerned(&snapshot.routes6, &changed, &objects));
@@ -185,6 +189,7 @@ impl Mirror {
         self.editor.commit();
         self.owned4.remove_retired(&self.tables);
         self.owned6.remove_retired(&self.tables);
+        self.owned_objects.remove_retired(&self.tables);
         self.editor.network().domain().reclaim();
     }
 
@@ -344,7 +349,7 @@ struct Made {
 fn routes<A: Family>(
     editor: &mut Editor,
     tables: &Tables,
-    owned: &mut Owned<A>,
+    owned: &mut Owned<Place<A>>,
     snapshot: &Snapshot,
     place: Place<A>,
     list: Option<&Vec<KernelRoute>>,

@@ -4,7 +4,7 @@ use route::IfIndex;
 
 use super::encap::encap;
 use super::route::Way;
-use super::{attributes, ip, u8_at, u16_at, u32_at, u32_of};
+use super::{AF_INET6, attributes, ip, u8_at, u16_at, u32_at, u32_of};
 use crate::mirror::Reason;
 
 /// `struct nhmsg`.
@@ -34,6 +34,20 @@ pub enum Nexthop {
     Blackhole,
     /// Packets of its routes are left to the kernel.
     Unsupported(Reason),
+}
+
+/// What the kernel says of a nexthop object beside what it does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NexthopHead {
+    /// It is of family IPv6.
+    pub v6: bool,
+    /// Protocol number (`proto`).
+    pub protocol: u8,
+}
+
+/// Reads what it says first.
+pub fn head(body: &[u8]) -> Option<NexthopHead> {
+    Some(NexthopHead { v6: u8_at(body, 0)? == AF_INET6, protocol: u8_at(body, 2)? })
 }
 
 /// Reads a nexthop object and its number.
