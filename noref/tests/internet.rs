@@ -29,7 +29,7 @@ fn a_full_table_loads_quickly_and_stays_small() {
     assert!(cfg!(debug_assertions) || took < TIME, "{took:?}");
 
     let (dst, len) = *prefixes.v6.last().unwrap();
-    let flow = Flow { dst, src: Ipv6Addr::UNSPECIFIED, iif: IfIndex(2), vrf: IfIndex(0), vrf_table: None, link: IfIndex(2) };
+    let flow = Flow::new(dst, IfIndex(2));
     let kind = network.domain().reader().burst(|guard| network.v6.lookup(guard, &flow, RouteRefs::Noref).dst.kind);
     assert_eq!(kind, Kind::Unicast, "{dst}/{len} of {} bits", Ipv6Addr::BITS);
 }

@@ -20,7 +20,7 @@ const FAR: Ipv6Addr = Ipv6Addr::new(0xfd09, 0x1a1b, 0x2c2d, 0x3e3f, 0x4041, 0x52
 
 /// Strong references to the route of packets to `dst`.
 fn references(tables: &Tables, dst: Ipv6Addr) -> usize {
-    let flow = Flow { dst, src: HOST, iif: IfIndex::LO, vrf: IfIndex(0), vrf_table: None, link: IfIndex::LO };
+    let flow = Flow { src: HOST, ..Flow::new(dst, IfIndex::LO) };
     let network = &tables.network;
     network.domain().reader().burst(|guard| Arc::strong_count(&network.v6.lookup(guard, &flow, RouteRefs::Noref).dst.to_arc()) - 1)
 }

@@ -5,6 +5,7 @@ use crate::address::Family;
 use crate::error::{Error, Fault};
 use crate::keyword::{self, Keyword, full, short};
 use crate::link::{self, LinkCommand};
+use crate::mark::{self, MarkCommand};
 use crate::neigh::{self, NeighbourCommand};
 use crate::nexthop_object::{self, NexthopCommand};
 use crate::route::{self, RouteCommand};
@@ -25,6 +26,8 @@ pub enum Command<'t> {
     Route(RouteCommand<'t>),
     /// `ip rule`.
     Rule(RuleCommand<'t>),
+    /// `mark`.
+    Mark(MarkCommand<'t>),
     /// `ip neighbour`.
     Neighbour(NeighbourCommand<'t>),
     /// `ip nexthop`.
@@ -149,6 +152,11 @@ pub(crate) fn parse<'t>(words: &[Word<'t>]) -> Result<Command<'t>, Error> {
         let objects = OBJECTS.iter().filter(|object| !matches!(object.key, Object::Later) && object.word != "neighbor");
         objects.map(|object| object.word.to_owned()).chain(["sysctl".to_owned()]).collect::<Vec<_>>()
     };
+    if words.take("mark") {
+        let command = mark::parse(&mut words, family)?;
+        words.end()?;
+        return Ok(Command::Mark(command));
+    }
     let word = words.value("an object").map_err(|error| error.accepting(accepted()))?;
     let Some(object) = keyword::find(OBJECTS, word.text) else {
         return Err(unknown(word, "object", accepted()));
@@ -228,6 +236,7 @@ mod tests {
             Ok(Command::Address(_)) => "address",
             Ok(Command::Route(_)) => "route",
             Ok(Command::Rule(_)) => "rule",
+            Ok(Command::Mark(_)) => "mark",
             Ok(Command::Neighbour(_)) => "neighbour",
             Ok(Command::Nexthop(_)) => "nexthop",
             Ok(Command::Sr(_)) => "sr",

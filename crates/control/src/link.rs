@@ -47,6 +47,8 @@ pub struct LinkChanges<'t> {
     pub mtu: Option<Spanned<u32>>,
     /// `up` or `down`.
     pub up: Option<bool>,
+    /// Group of devices, a number.
+    pub group: Option<Spanned<u32>>,
     /// VRF device to belong to, or none (`nomaster`).
     pub master: Option<Master<'t>>,
 }
@@ -93,6 +95,7 @@ enum Key {
     NoMaster,
     Type,
     Device,
+    Group,
     /// iproute2 knows it, noref not yet.
     Later,
 }
@@ -124,7 +127,7 @@ const KEYS: &[Keyword<Key>] = &[
     short("dynamic", Key::Later),
     short("type", Key::Type),
     short("alias", Key::Later),
-    full("group", Key::Later),
+    full("group", Key::Group),
     full("mode", Key::Later),
     full("state", Key::Later),
     short("numtxqueues", Key::Later),
@@ -152,6 +155,7 @@ pub(crate) fn parse<'t>(words: &mut Words<'_, 't>) -> Result<LinkCommand<'t>, Er
             Some(Key::Down) => changes.up = Some(false),
             Some(Key::Address) => once(&mut changes.address, address::mac(words.value("an Ethernet address")?)?, word)?,
             Some(Key::Mtu) => once(&mut changes.mtu, mtu(words.value("a number of bytes")?)?, word)?,
+            Some(Key::Group) => once(&mut changes.group, crate::rule::group(words.value("a group")?)?, word)?,
             Some(Key::Master) => once(&mut changes.master, Master::Device(words.value("a device")?), word)?,
             Some(Key::NoMaster) => once(&mut changes.master, Master::None, word)?,
             Some(Key::Name) if verb == LinkVerb::Add => once(&mut name, new_name(words.value("a name")?)?, word)?,

@@ -25,7 +25,7 @@ fn apply(configuration: &mut Configuration, lines: &str) {
 
 fn via(configuration: &Configuration, dst: [u8; 4]) -> Option<String> {
     let network = &configuration.tables.network;
-    let flow = Flow { dst: dst.into(), src: Ipv4Addr::UNSPECIFIED, iif: IfIndex(2), vrf: IfIndex(0), vrf_table: None, link: IfIndex(2) };
+    let flow = Flow::new(dst.into(), IfIndex(2));
     network.domain().reader().burst(|guard| {
         let answer = network.v4.lookup(guard, &flow, RouteRefs::Noref);
         answer.dst.nexthop.as_ref().and_then(|hop| hop.gateway.as_ref()).map(|gateway| gateway.addr().to_string())
@@ -128,7 +128,7 @@ fn a_packet_finds_the_sid_of_its_route_however_often_it_is_replaced() {
             let (dst, src): (Ipv6Addr, Ipv6Addr) = ("fc00:1::1".parse().unwrap(), Ipv6Addr::UNSPECIFIED);
             let mut bursts = 0;
             while !done.load(Ordering::Relaxed) {
-                let flow = Flow { dst, src, iif: IfIndex(2), vrf: IfIndex(0), vrf_table: None, link: IfIndex(2) };
+                let flow = Flow { src, ..Flow::new(dst, IfIndex(2)) };
                 reader.burst(|guard| {
                     let answer = tables.network.v6.lookup(guard, &flow, RouteRefs::Noref);
                     assert_eq!(answer.dst.kind, Kind::Unicast);

@@ -127,7 +127,7 @@ fn seen_by_workers(configuration: &Configuration) -> String {
 }
 
 fn flow<A: route::Address>(dst: A, src: A) -> Flow<A> {
-    Flow { dst, src, iif: IfIndex(2), vrf: IfIndex(0), vrf_table: None, link: IfIndex(2) }
+    Flow { src, ..Flow::new(dst, IfIndex(2)) }
 }
 
 proptest! {

@@ -23,6 +23,10 @@ pub(crate) struct Context<'a, 'g> {
     pub(crate) plain4: bool,
     /// As `plain4` for IPv6.
     pub(crate) plain6: bool,
+    /// IPv4 rules look at protocol or ports.
+    pub(crate) upper4: bool,
+    /// As `upper4` for IPv6.
+    pub(crate) upper6: bool,
 }
 
 impl<'a, 'g> Context<'a, 'g> {
@@ -44,6 +48,8 @@ impl<'a, 'g> Context<'a, 'g> {
             refs,
             plain4: tables.network.v4.is_plain(guard),
             plain6: tables.network.v6.is_plain(guard),
+            upper4: tables.network.v4.asks_upper(guard),
+            upper6: tables.network.v6.asks_upper(guard),
         }
     }
 
@@ -69,9 +75,9 @@ impl<'a, 'g> Context<'a, 'g> {
 
     /// A lookup for a packet that came in by `iif` (which may be a VRF device).
     #[inline]
-    pub(crate) fn flow<A>(&self, dst: A, src: A, iif: IfIndex, link: IfIndex) -> Flow<A> {
+    pub(crate) fn flow<A: Address>(&self, dst: A, src: A, iif: IfIndex, link: IfIndex) -> Flow<A> {
         let (vrf, vrf_table) = self.vrf(iif);
-        Flow { dst, src, iif, vrf, vrf_table, link }
+        Flow { src, vrf, vrf_table, link, ..Flow::new(dst, iif) }
     }
 
     /// The hash by which a packet, or a message about it, chooses among several ways.
@@ -91,8 +97,9 @@ impl<'a, 'g> Context<'a, 'g> {
     }
 
     /// A lookup for a packet that the router makes, in the VRF of `near`.
-    pub(crate) fn own_flow<A>(&self, dst: A, src: A, near: IfIndex) -> Flow<A> {
-        Flow { iif: IfIndex::LO, ..self.flow(dst, src, near, near) }
+    pub(crate) fn own_flow<A: Address>(&self, dst: A, src: A, near: IfIndex) -> Flow<A> {
+        let oif = if dst.is_link_scoped() { near } else { IfIndex(0) };
+        Flow { iif: IfIndex::LO, oif, ..self.flow(dst, src, near, near) }
     }
 
     /// True when `addr` is an address of the router in the VRF of `near`; one that means something on a link only, on `near` itself.
@@ -106,15 +113,20 @@ impl<'a, 'g> Context<'a, 'g> {
     pub(crate) fn answers_from(&self, to: Ipv4Addr, near: IfIndex) -> Option<Ipv4Addr> {
         if !to.is_unspecified() {
             let back = self.tables.network.v4.lookup(self.guard, &self.own_flow(to, Ipv4Addr::UNSPECIFIED, near), RouteRefs::Noref).dst;
-            if let Some(source) = self.source_by(&back, 0, to) {
+            if let Some(source) = self.source_by(&back, 0, to, near) {
                 return Some(source);
             }
         }
         self.links.source4(near, to)
     }
 
-    /// The IPv4 address of what leaves for `to` by the route `dst` and its way number `place` (Linux `fib_result_prefsrc`).
-    pub(crate) fn source_by(&self, dst: &Dst, place: u16, to: Ipv4Addr) -> Option<Ipv4Addr> {
+    /// The IPv4 address of what leaves for `to` in the VRF of `near`, by the route `dst` and its way number `place` (Linux `fib_result_prefsrc`). Where rules lead out
+    /// of the VRF it is one of the VRF device (Linux `fib_select_path`).
+    pub(crate) fn source_by(&self, dst: &Dst, place: u16, to: Ipv4Addr, near: IfIndex) -> Option<Ipv4Addr> {
+        let (vrf, in_vrf) = self.vrf(near);
+        if in_vrf.is_some() && dst.hop(place).is_some_and(|hop| self.vrf(hop.dev).0 != vrf) {
+            return self.links.source4(vrf, Ipv4Addr::UNSPECIFIED);
+        }
         if let Some(IpAddr::V4(preferred)) = dst.src {
             return Some(preferred);
         }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use route::{Address, Answer, DropReason, Dst, Encap, Flow, IfIndex, Kind, Nexthop, Prefix, TableId};
+use route::{Address, Answer, DropReason, Dst, Encap, Flow, IfIndex, Kind, Nexthop, Prefix, TableId, Upper};
 use srv6::{Inner, Lookup4, Lookup6, Next};
 use wire::{icmp4, icmp6, ipv4, ipv6};
 
@@ -11,7 +11,7 @@ use crate::ip4_input::{Addresses, check_addresses};
 use crate::packet::{MAX_LOOKUPS, Packet};
 use crate::trace::Ledger;
 use crate::verdict::{IcmpError, Verdict};
-use crate::{forward4, forward6, seg6, source4};
+use crate::{forward4, forward6, seg6, source4, upper};
 
 /// Follows one packet until no lookup is left to do.
 pub(crate) fn settle<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, mut verdict: Verdict<'g>, ledger: &mut Ledger) -> Verdict<'g> {
@@ -62,7 +62,18 @@ pub(crate) fn flow6(cx: &Context<'_, '_>, packet: &Packet, lookup: &Lookup6) -> 
     let header = ipv6::Header::read(&packet.buf);
     let (src, dst) = header.map_or((Ipv6Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED), |header| (header.src(), header.dst()));
     let dst = lookup.nexthop.unwrap_or(dst);
-    if packet.passed_on { cx.own_flow(dst, src, packet.dev) } else { cx.flow(dst, src, packet.dev, lookup.oif.unwrap_or(packet.iif)) }
+    let dsfield = header.map_or(0, ipv6::Header::traffic_class);
+    // What a SID asks for, Linux looks up without ports and without looking at `from`.
+    let upper = match header {
+        Some(header) if packet.by_sid => Upper { protocol: header.next_header, ..Upper::default() },
+        _ if cx.upper6 => upper::of6(&packet.buf),
+        _ => Upper::default(),
+    };
+    let flow = match packet.passed_on {
+        true => cx.own_flow(dst, src, packet.dev),
+        false => cx.flow(dst, src, packet.dev, lookup.oif.unwrap_or(packet.iif)),
+    };
+    Flow { mark: packet.mark, dsfield, from_known: !packet.by_sid, upper, ..flow }
 }
 
 /// Turns the route found for an IPv6 packet into a verdict.
@@ -89,6 +100,9 @@ pub(crate) fn route6<'g>(
         Kind::Unicast => {}
         Kind::Local | Kind::Anycast => return local6(cx, packet, lookup, dst),
         Kind::Multicast => return Verdict::Deliver6(dst),
+        Kind::Blackhole if answer.by_rule => return Verdict::Drop(DropReason::RuleBlackhole),
+        Kind::Prohibit if answer.by_rule => return unreachable(icmp6::unreachable::PROHIBITED, DropReason::RuleProhibit),
+        Kind::Unreachable if answer.by_rule => return unreachable(icmp6::unreachable::NO_ROUTE, DropReason::RuleUnreachable),
         Kind::Blackhole | Kind::Broadcast => return Verdict::Drop(DropReason::RouteBlackhole),
         Kind::Prohibit => return unreachable(icmp6::unreachable::PROHIBITED, DropReason::RouteProhibit),
         Kind::Unreachable => return unreachable(icmp6::unreachable::NO_ROUTE, DropReason::RouteUnreachable),
@@ -101,7 +115,10 @@ pub(crate) fn route6<'g>(
         }
         Encap::None => forward6::decide(cx, packet, dst, place, lookup.nexthop),
         Encap::Seg6Local(id) => match seg6::behavior(cx, packet, id, ledger) {
-            Ok(next) => then(next),
+            Ok(next) => {
+                packet.by_sid = true;
+                then(next)
+            }
             Err(reason) => Verdict::Drop(reason),
         },
         Encap::Seg6(id) => headend(cx, packet, id, Inner::V6, hop.dev, ledger),
@@ -138,7 +155,10 @@ fn headend<'g>(
     ledger: &mut Ledger,
 ) -> Verdict<'g> {
     match seg6::headend(cx, packet, id, inner, dev, ledger) {
-        Ok(table) => Verdict::Route6(Lookup6 { table, local: true, ..Lookup6::default() }),
+        Ok(table) => {
+            packet.by_sid = false;
+            Verdict::Route6(Lookup6 { table, local: true, ..Lookup6::default() })
+        }
         Err(reason) => Verdict::Drop(reason),
     }
 }
@@ -179,7 +199,11 @@ pub(crate) fn flow4(cx: &Context<'_, '_>, packet: &Packet, lookup: &Lookup4) -> 
     let header = ipv4::Header::read(&packet.buf);
     let (src, dst) = header.map_or((Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED), |header| (header.src(), header.dst()));
     let dst = lookup.nexthop.unwrap_or(dst);
-    if packet.passed_on { cx.own_flow(dst, src, packet.dev) } else { cx.flow(dst, src, packet.dev, packet.iif) }
+    // Out of a SID a packet comes in by the VRF device, and Linux does not look at its TOS; from the wire, by the port.
+    let (dsfield, iif) = if packet.by_sid { (0, packet.dev) } else { (header.map_or(0, |header| header.tos), packet.iif) };
+    let upper = if cx.upper4 { upper::of4(&packet.buf) } else { Upper::default() };
+    let flow = if packet.passed_on { cx.own_flow(dst, src, packet.dev) } else { cx.flow(dst, src, iif, packet.iif) };
+    Flow { mark: packet.mark, dsfield, upper, ..flow }
 }
 
 /// Turns the route found for an IPv4 packet into a verdict.
@@ -221,6 +245,9 @@ pub(crate) fn route4<'g>(
             };
         }
         Kind::Multicast | Kind::Anycast => return Verdict::Drop(DropReason::MulticastNotForwarded),
+        Kind::Blackhole if answer.by_rule => return Verdict::Drop(DropReason::RuleBlackhole),
+        Kind::Unreachable if answer.by_rule => return unreachable(icmp4::unreachable::NET, DropReason::RuleUnreachable),
+        Kind::Prohibit if answer.by_rule => return unreachable(icmp4::unreachable::PROHIBITED, DropReason::RuleProhibit),
         Kind::Blackhole => return Verdict::Drop(DropReason::RouteBlackhole),
         Kind::Unreachable => return unreachable(icmp4::unreachable::HOST, DropReason::RouteUnreachable),
         Kind::Prohibit => return unreachable(icmp4::unreachable::PROHIBITED, DropReason::RouteProhibit),
@@ -253,6 +280,9 @@ fn trace_answer<A: Address>(
     ledger: &mut Ledger,
 ) {
     ledger.step(packet, "lookup", || {
+        if answer.by_rule {
+            return format!("{asked}: rule {} says {}", answer.rule, answer.dst.kind.word());
+        }
         if answer.dst.kind == Kind::NoRoute && answer.table == TableId(0) {
             return format!("{asked}: no rule leads to a table with a route");
         }

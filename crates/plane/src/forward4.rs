@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use route::{DropReason, DstRef};
+use route::{DropReason, DstRef, IfIndex};
 use srv6::Lookup4;
 use wire::{icmp4, ipv4};
 
@@ -47,7 +47,7 @@ pub(crate) fn options<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, local: bool
 pub(crate) fn leave(cx: &Context<'_, '_>, packet: &mut Packet, forward: &Forward<'_>) {
     let Some(options) = &mut packet.options else { return };
     let Some(dst) = ipv4::Header::read(&packet.buf).map(ipv4::Header::dst) else { return };
-    let out = || cx.source_by(&forward.dst, forward.hop, dst).unwrap_or(Ipv4Addr::UNSPECIFIED);
+    let out = || cx.source_by(&forward.dst, forward.hop, dst, IfIndex(0)).unwrap_or(Ipv4Addr::UNSPECIFIED);
     options4::forward(&mut packet.buf, options, out);
 }
 

@@ -2,13 +2,14 @@
 
 use std::net::Ipv4Addr;
 
-use route::DropReason;
+use route::{DropReason, Flow, Upper};
 use srv6::Lookup4;
 use wire::checksum::Sum;
 use wire::ipv4;
 
 use crate::context::Context;
 use crate::packet::{Addressed, Packet, Version};
+use crate::upper;
 use crate::verdict::Verdict;
 
 /// Checks the packet, cuts off what is beyond its length, and asks for a route. Like Linux it does not ask whether the interface has an address: there are
@@ -20,6 +21,12 @@ pub(crate) fn input<'g>(cx: &Context<'_, 'g>, packet: &mut Packet) -> Verdict<'g
     }
     if let Err(reason) = check_header(packet) {
         return Verdict::Drop(reason);
+    }
+    let marks = cx.tables.network.v4.marks.load(cx.guard);
+    if let (false, Some(header)) = (marks.is_empty(), ipv4::Header::read(&packet.buf)) {
+        let upper = if marks.asks_upper() { upper::of4(&packet.buf) } else { Upper::default() };
+        let flow = cx.flow(header.dst(), header.src(), packet.iif, packet.iif);
+        packet.mark = marks.mark(&Flow { dsfield: header.tos, upper, ..flow });
     }
     if let Some(vrf) = cx.links.vrf_of(packet.iif) {
         packet.move_to(vrf);

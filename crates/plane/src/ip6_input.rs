@@ -1,6 +1,6 @@
 //! Input of an IPv6 packet: what is checked before a route is asked for (RFC 8200, Linux `ip6_rcv`).
 
-use route::{DropReason, Link};
+use route::{DropReason, Flow, Link, Upper};
 use srv6::Lookup6;
 use wire::{icmp6, ipv6, proto};
 
@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::hop_by_hop::{self, Refused};
 use crate::packet::{Addressed, Packet, Version};
 use crate::trace::Ledger;
+use crate::upper;
 use crate::verdict::{IcmpError, Verdict};
 
 /// Checks the packet, cuts off what is beyond its length, and asks for a route.
@@ -22,6 +23,12 @@ pub(crate) fn input<'g>(cx: &Context<'_, 'g>, link: &Link, packet: &mut Packet, 
         return Verdict::Drop(reason);
     }
     packet.version = Version::V6;
+    let marks = cx.tables.network.v6.marks.load(cx.guard);
+    if let (false, Some(header)) = (marks.is_empty(), ipv6::Header::read(&packet.buf)) {
+        let upper = if marks.asks_upper() { upper::of6(&packet.buf) } else { Upper::default() };
+        let flow = cx.flow(header.dst(), header.src(), packet.iif, packet.iif);
+        packet.mark = marks.mark(&Flow { dsfield: header.traffic_class(), upper, ..flow });
+    }
     enter_vrf(cx, packet);
     if packet.buf[6] == proto::HOP_BY_HOP {
         match hop_by_hop::hop_by_hop(&packet.buf) {

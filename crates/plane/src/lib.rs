@@ -29,6 +29,7 @@ mod seg6;
 mod source4;
 mod tables;
 mod trace;
+mod upper;
 mod verdict;
 mod worker;
 

@@ -53,6 +53,10 @@ pub(crate) struct Packet {
     pub(crate) hash: Option<u32>,
     /// A route sent it to the VRF device `dev`, which sends it on: its hop is taken off, its source believed.
     pub(crate) passed_on: bool,
+    /// What rules may select it by beside its headers.
+    pub(crate) mark: u32,
+    /// A SID has sent it to the lookup that comes next.
+    pub(crate) by_sid: bool,
     /// A local routing header was processed: no redirect for it.
     pub(crate) source_routed: bool,
 }
@@ -74,6 +78,8 @@ impl Packet {
             own: false,
             hash: None,
             passed_on: false,
+            mark: 0,
+            by_sid: false,
             source_routed: false,
         }
     }

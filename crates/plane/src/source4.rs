@@ -2,10 +2,12 @@
 
 use std::net::Ipv4Addr;
 
-use route::{DropReason, IfIndex, Kind, RouteRefs};
+use route::{DropReason, Flow, IfIndex, Kind, RouteRefs, Upper};
+use wire::ipv4;
 
 use crate::context::Context;
 use crate::packet::Packet;
+use crate::upper;
 
 /// True when no filter asks for more of the source of a packet that came in by `iif` and leaves by another interface than not to be one of the
 /// router's own addresses.
@@ -24,14 +26,15 @@ pub(crate) fn check(cx: &Context<'_, '_>, packet: &Packet, src: Ipv4Addr, out: O
     let Some(ingress) = cx.links.get(packet.iif) else { return Err(DropReason::PortDown) };
     let filter = ingress.conf4.rp_filter.max(cx.settings.all4.rp_filter);
     let turns_back = out == Some(packet.iif) && (ingress.conf4.send_redirects || cx.settings.all4.send_redirects);
-    if filter == 0 && !turns_back {
+    // Rules that select may know better what an address of the router is than the list of them: Linux asks them too.
+    if filter == 0 && !turns_back && cx.plain4 {
         let own = !ingress.conf4.accept_local && cx.links.is_own4(src);
         return if own { Err(DropReason::OwnSource) } else { Ok(false) };
     }
     if src.is_unspecified() {
         return Ok(false);
     }
-    let back = cx.tables.network.v4.lookup(cx.guard, &cx.flow(src, src, packet.dev, packet.iif), RouteRefs::Noref);
+    let back = cx.tables.network.v4.lookup(cx.guard, &way_back(cx, packet, out), RouteRefs::Noref);
     match back.dst.kind {
         Kind::Unicast => {}
         Kind::Local if ingress.conf4.accept_local => {}
@@ -46,8 +49,18 @@ pub(crate) fn check(cx: &Context<'_, '_>, packet: &Packet, src: Ipv4Addr, out: O
         Some(hop) => Ok(hop.gateway.is_none()),
         // Which way back the kernel has, by a route or rule that noref has not, is not known here.
         None if filter == 1 && !back.dst.hops().any(|hop| hop.dev == IfIndex::KERNEL) => Err(DropReason::ReversePath),
-        None => Ok(false),
+        // Linux asks again, for a route out of the ingress link alone: that to its subnet, where the source is in it.
+        None => Ok(ingress.addrs4.iter().any(|address| !address.no_prefix_route && address.subnet_contains(src))),
     }
+}
+
+/// What to ask for the way back to the source: as for a packet from where this one goes, which comes in where this one leaves.
+fn way_back(cx: &Context<'_, '_>, packet: &Packet, out: Option<IfIndex>) -> Flow<Ipv4Addr> {
+    let Some(header) = ipv4::Header::read(&packet.buf) else { return Flow::new(Ipv4Addr::UNSPECIFIED, packet.iif) };
+    let flow = cx.flow(header.src(), header.dst(), packet.dev, packet.iif);
+    let Upper { protocol, sport, dport } = if cx.upper4 { upper::of4(&packet.buf) } else { Upper::default() };
+    let upper = Upper { protocol, sport: dport, dport: sport };
+    Flow { iif: out.unwrap_or(IfIndex::LO), dsfield: header.tos, upper, ..flow }
 }
 
 #[cfg(test)]

@@ -19,6 +19,9 @@ pub trait Address: Copy + Eq + Ord + Hash + Debug + Display + Into<IpAddr> + Sen
     /// From an integer.
     fn from_key(key: Self::Key) -> Self;
 
+    /// From an integer of 128 bits; none when it is beyond the last address.
+    fn from_bits(bits: u128) -> Option<Self>;
+
     /// True of destinations that mean something on one link only, so that a lookup must stay on the interface: IPv6 link-local,
     /// multicast and loopback.
     fn is_link_scoped(self) -> bool;
@@ -42,6 +45,10 @@ impl Address for Ipv4Addr {
         Ipv4Addr::from(key)
     }
 
+    fn from_bits(bits: u128) -> Option<Ipv4Addr> {
+        u32::try_from(bits).ok().map(Ipv4Addr::from)
+    }
+
     #[inline]
     fn is_link_scoped(self) -> bool {
         false
@@ -61,6 +68,10 @@ impl Address for Ipv6Addr {
 
     fn from_key(key: u128) -> Ipv6Addr {
         Ipv6Addr::from(key)
+    }
+
+    fn from_bits(bits: u128) -> Option<Ipv6Addr> {
+        Some(Ipv6Addr::from(bits))
     }
 
     #[inline]

@@ -105,6 +105,8 @@ pub struct Dst {
     pub src: Option<IpAddr>,
     /// How flows choose among several ways.
     pub sharing: Sharing,
+    /// Length of the prefixes it is for, where a rule asks for that (`suppress_prefixlength`); else [`Dst::ANY_LEN`].
+    pub prefix_len: u8,
 }
 
 /// How flows choose among the ways of a route.
@@ -118,9 +120,12 @@ pub enum Sharing {
 }
 
 impl Dst {
+    /// The length of a route that prefixes of several lengths share: longer than any.
+    pub const ANY_LEN: u8 = u8::MAX;
+
     /// A route without a way out.
     pub fn special(kind: Kind) -> Dst {
-        Dst { kind, nexthop: None, more: Box::default(), mtu: 0, src: None, sharing: Sharing::Plain }
+        Dst { kind, nexthop: None, more: Box::default(), mtu: 0, src: None, sharing: Sharing::Plain, prefix_len: Dst::ANY_LEN }
     }
 
     /// A route by these ways, which share the 2^31 hash values of flows by weight (Linux `fib_rebalance`).

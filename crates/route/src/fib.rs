@@ -4,24 +4,8 @@ use std::sync::Arc;
 
 use rcu::{Domain, Guard, Rcu, Slots};
 
-use crate::{Address, Dst, DstRef, IfIndex, Kind, Prefix, TableId};
-
-/// What a lookup depends on.
-#[derive(Clone, Copy, Debug)]
-pub struct Flow<A> {
-    /// Destination.
-    pub dst: A,
-    /// Source, unspecified when not yet chosen.
-    pub src: A,
-    /// Interface the packet came in by; `lo` for packets that the router makes.
-    pub iif: IfIndex,
-    /// VRF device of the packet's interface, `IfIndex(0)` when it has none.
-    pub vrf: IfIndex,
-    /// Table of that VRF.
-    pub vrf_table: Option<TableId>,
-    /// The interface that a link-scoped destination lies on.
-    pub link: IfIndex,
-}
+use crate::policy::{Compiled, Policy, Step};
+use crate::{Address, Dst, DstRef, Flow, IfIndex, Kind, Marks, Prefix, TableId};
 
 /// What a lookup found.
 #[derive(Debug)]
@@ -32,12 +16,14 @@ pub struct Answer<'g> {
     pub table: TableId,
     /// Preference of the rule that led there.
     pub rule: u32,
+    /// The rule itself refuses the packet: no table was asked.
+    pub by_rule: bool,
 }
 
 impl<'g> Answer<'g> {
     /// An answer of which only the route is known: table and rule are for traces.
     pub fn untraced(dst: DstRef<'g>) -> Answer<'g> {
-        Answer { dst, table: TableId(0), rule: 0 }
+        Answer { dst, table: TableId(0), rule: 0, by_rule: false }
     }
 }
 
@@ -54,14 +40,8 @@ pub enum RouteRefs {
 /// How often a lookup is repeated whose answer was replaced before it was read: the table leads to the new one by then.
 const RETRIES: u32 = 8;
 
-/// Where a rule sends a lookup.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Action {
-    /// To a table.
-    Lookup(TableId),
-    /// To the table of the packet's VRF (`l3mdev`).
-    Vrf,
-}
+/// What rules refuse packets by.
+const REFUSALS: [Kind; 3] = [Kind::Blackhole, Kind::Unreachable, Kind::Prohibit];
 
 /// The tables that a packet's lookup asks, where only its destination matters beyond them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,36 +52,6 @@ pub enum Scope {
     Vrf(TableId),
     /// This table alone.
     Table(TableId),
-}
-
-/// A policy rule.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Rule<A: Address> {
-    /// Preference: lower is asked first.
-    pub pref: u32,
-    /// Source addresses it is for.
-    pub from: Option<Prefix<A>>,
-    /// Destination addresses it is for.
-    pub to: Option<Prefix<A>>,
-    /// Interface it is for.
-    pub iif: Option<IfIndex>,
-    /// Where it sends.
-    pub action: Action,
-}
-
-impl<A: Address> Rule<A> {
-    /// A rule for every packet.
-    pub fn all(pref: u32, action: Action) -> Rule<A> {
-        Rule { pref, from: None, to: None, iif: None, action }
-    }
-
-    /// True when the rule is for packets of this flow.
-    #[inline]
-    pub fn matches(&self, flow: &Flow<A>) -> bool {
-        self.from.is_none_or(|from| from.contains(flow.src))
-            && self.to.is_none_or(|to| to.contains(flow.dst))
-            && self.iif.is_none_or(|iif| iif == flow.iif || iif == flow.vrf)
-    }
 }
 
 /// Routes to link-scoped prefixes, which stand once for each interface: longest first.
@@ -125,61 +75,76 @@ impl<A: Address> Table<A> {
     }
 }
 
-type RuleTable<A> = (Rule<A>, Option<Arc<Table<A>>>);
-
-/// Rules and tables as of one moment.
-pub(crate) struct Policy<A: Address> {
-    /// In the order in which they are asked; the table is that of the action, if it exists.
-    pub(crate) rules: Vec<RuleTable<A>>,
-    /// All tables, by number.
-    pub(crate) tables: Vec<Arc<Table<A>>>,
-}
-
-impl<A: Address> Policy<A> {
-    fn table(&self, id: TableId) -> Option<&Table<A>> {
-        let at = self.tables.binary_search_by_key(&id, |table| table.id).ok()?;
-        Some(&self.tables[at])
-    }
-}
-
 /// Forwarding information of one address family.
 pub struct Fib<A: Address> {
     pub(crate) dsts: Slots<Dst>,
     pub(crate) null: u32,
+    /// What rules refuse by: blackhole, unreachable, prohibit.
+    refusals: [u32; 3],
     pub(crate) policy: Rcu<Policy<A>>,
+    /// What marks packets as they come in.
+    pub marks: Rcu<Marks<A>>,
 }
 
 impl<A: Address> Fib<A> {
     pub(crate) fn new(domain: &Arc<Domain>) -> Fib<A> {
         let dsts = Slots::new(domain);
         let null = dsts.insert(Arc::new(Dst::special(Kind::NoRoute)));
-        Fib { dsts, null, policy: Rcu::new(domain, Policy { rules: Vec::new(), tables: Vec::new() }) }
+        let refusals = REFUSALS.map(|kind| dsts.insert(Arc::new(Dst::special(kind))));
+        Fib { dsts, null, refusals, policy: Rcu::new(domain, Policy::empty()), marks: Rcu::new(domain, Marks::compile(&[])) }
     }
 
     /// Asks the rules, in order, for a route.
     pub fn lookup<'g>(&self, guard: &Guard<'g>, flow: &Flow<A>, refs: RouteRefs) -> Answer<'g> {
         let policy = self.policy.load(guard);
-        for (rule, table) in &policy.rules {
-            if !rule.matches(flow) {
-                continue;
+        let found = if policy.plain {
+            policy.rules.iter().find_map(|rule| self.obey(guard, policy, rule, flow, refs))
+        } else {
+            let mut walk = policy.walk(flow);
+            loop {
+                let Some(rule) = walk.next() else { break None };
+                match rule.step {
+                    Step::Goto(place) => walk.jump(place),
+                    Step::Nop => {}
+                    _ => {
+                        if let Some(answer) = self.obey(guard, policy, rule, flow, refs) {
+                            break Some(answer);
+                        }
+                    }
+                }
             }
-            let table = match rule.action {
-                Action::Lookup(_) => table.as_deref(),
-                Action::Vrf => flow.vrf_table.and_then(|id| policy.table(id)),
-            };
-            let Some(table) = table else { continue };
-            if let Some(dst) = self.lookup_in(guard, table, flow, refs) {
-                return Answer { dst, table: table.id, rule: rule.pref };
-            }
+        };
+        found.unwrap_or_else(|| Answer { dst: self.null(guard, refs), table: TableId(0), rule: 0, by_rule: false })
+    }
+
+    /// What a rule that is for the packet answers; none when the next rule is to be asked.
+    #[inline]
+    pub(crate) fn obey<'g>(
+        &self,
+        guard: &Guard<'g>,
+        policy: &Policy<A>,
+        Compiled { rule, step }: &Compiled<A>,
+        flow: &Flow<A>,
+        refs: RouteRefs,
+    ) -> Option<Answer<'g>> {
+        if let Step::Refuse(kind) = step {
+            let refusal = REFUSALS.iter().position(|refusal| refusal == kind)?;
+            let dst = self.route(guard, self.refusals[refusal], refs)?;
+            return Some(Answer { dst, table: TableId(0), rule: rule.pref, by_rule: true });
         }
-        Answer { dst: self.null(guard, refs), table: TableId(0), rule: 0 }
+        let table = policy.table_of(step, flow)?;
+        let dst = self.lookup_in(guard, table, flow, refs)?;
+        if policy.suppresses(rule, &dst) {
+            return None;
+        }
+        Some(Answer { dst, table: table.id, rule: rule.pref, by_rule: false })
     }
 
     /// Asks one table only, for which there need be no rule. None when the table does not exist.
     pub fn lookup_table<'g>(&self, guard: &Guard<'g>, id: TableId, flow: &Flow<A>, refs: RouteRefs) -> Option<Answer<'g>> {
         let table = self.policy.load(guard).table(id)?;
         let dst = self.lookup_in(guard, table, flow, refs).unwrap_or_else(|| self.null(guard, refs));
-        Some(Answer { dst, table: id, rule: 0 })
+        Some(Answer { dst, table: id, rule: 0, by_rule: false })
     }
 
     /// The route in `table`; none when it has none or says `throw`.
@@ -251,8 +216,12 @@ impl<A: Address> Fib<A> {
     /// True when the rules ask the same tables for every packet of a [`Scope`], as the default ones do, so that a batch can be looked up by
     /// destination alone.
     pub fn is_plain(&self, guard: &Guard<'_>) -> bool {
-        let policy = self.policy.load(guard);
-        policy.rules.iter().all(|(rule, _)| rule.from.is_none() && rule.to.is_none() && rule.iif.is_none())
+        self.policy.load(guard).plain
+    }
+
+    /// True when some rule looks at protocol or ports, so that a [`Flow`] needs them.
+    pub fn asks_upper(&self, guard: &Guard<'_>) -> bool {
+        self.policy.load(guard).asks_upper
     }
 
     /// Looks up destinations that are not link-scoped, while [`Fib::is_plain`] holds: all of them in the first table, then those without a route in the
@@ -274,13 +243,20 @@ impl<A: Address> Fib<A> {
                 policy.table(id).map(&mut ask);
             }
             Scope::Main => {
-                policy.rules.iter().filter_map(|(_, table)| table.as_deref()).any(&mut ask);
+                let lookups = policy.rules.iter().filter_map(|rule| match &rule.step {
+                    Step::Lookup(table) => table.as_deref(),
+                    _ => None,
+                });
+                lookups.into_iter().any(&mut ask);
             }
             Scope::Vrf(id) => {
                 let vrf = policy.table(id);
-                let tables =
-                    policy.rules.iter().filter_map(|(rule, table)| if rule.action == Action::Vrf { vrf } else { table.as_deref() });
-                tables.into_iter().any(&mut ask);
+                let lookups = policy.rules.iter().filter_map(|rule| match &rule.step {
+                    Step::Vrf => vrf,
+                    Step::Lookup(table) => table.as_deref(),
+                    _ => None,
+                });
+                lookups.into_iter().any(&mut ask);
             }
         }
         if refs == RouteRefs::Counted {

@@ -17,6 +17,8 @@ pub struct LinkChange {
     pub up: Option<bool>,
     /// `master` (a VRF device) or `nomaster`.
     pub master: Option<Option<IfIndex>>,
+    /// `group`, a number.
+    pub group: Option<u32>,
 }
 
 impl Editor {
@@ -122,6 +124,7 @@ impl Editor {
         let Some(link) = self.links.get_mut(index) else { return Ok(()) };
         link.mac = change.mac.unwrap_or(link.mac);
         link.mtu = change.mtu.unwrap_or(link.mtu);
+        link.group = change.group.unwrap_or(link.group);
         let ipv6 = link.has_ipv6();
         if !ipv6 {
             self.link_ipv6_off(index);

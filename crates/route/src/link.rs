@@ -148,6 +148,8 @@ pub struct Link {
     pub master: Option<IfIndex>,
     /// The table that lookups of its VRF use, its own or its master's.
     pub vrf_table: Option<TableId>,
+    /// `group`: a number that rules may tell interfaces by.
+    pub group: u32,
     /// IPv4 addresses, in the order they were given.
     pub addrs4: Vec<Address4>,
     /// IPv6 addresses, in the order they were given.
@@ -175,6 +177,7 @@ impl Link {
             up: false,
             master: None,
             vrf_table: if let LinkKind::Vrf(table) = kind { Some(table) } else { None },
+            group: 0,
             addrs4: Vec::new(),
             addrs6: Vec::new(),
             conf4: Conf4::default(),

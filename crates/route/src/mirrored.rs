@@ -49,11 +49,8 @@ impl Editor {
     /// The kernel's rules, in its order, in place of all.
     pub fn mirror_rules<A: Family>(&mut self, rules: impl IntoIterator<Item = Rule<A>>) {
         let rib = A::rib(self).0;
-        while rib.rule_del(|_| true).is_ok() {}
-        for rule in rules {
-            // A rule that is there twice does nothing the second time.
-            let _ = rib.rule_add(rule);
-        }
+        rib.rules_flush(|_| true);
+        rules.into_iter().for_each(|rule| rib.rule_push(rule));
     }
 }
 

@@ -10,8 +10,8 @@ use crate::draft::Draft;
 use crate::naming::Naming;
 use crate::rib::Rib;
 use crate::{
-    Address, ConfigError, Effect, Encap, Fib, IfIndex, LinkKind, Links, NeighbourState, Neighbours, Prefix, RouteEntry, Rule, Settings,
-    TableId,
+    Address, ConfigError, Effect, Encap, Fib, IfIndex, LinkKind, Links, MarkRule, NeighbourState, Neighbours, Prefix, RouteEntry, Rule,
+    Settings, TableId,
 };
 
 /// What workers read. Nothing in it is changed under them: a change publishes a new value.
@@ -134,7 +134,8 @@ impl Editor {
             }
             self.links.index_addresses();
         }
-        if self.links.commit() {
+        let regrouped = self.links.commit();
+        if regrouped {
             self.network.links.publish(self.links.clone());
         }
         if self.settings.commit() {
@@ -149,8 +150,8 @@ impl Editor {
             }
         }
         self.naming.begin();
-        self.rib4.commit(v4, neighbours, &mut self.naming);
-        self.rib6.commit(v6, neighbours, &mut self.naming);
+        self.rib4.commit(v4, neighbours, &mut self.naming, &self.links, regrouped);
+        self.rib6.commit(v6, neighbours, &mut self.naming, &self.links, regrouped);
     }
 
     /// Takes back all changes since the last commit: no worker has seen any of them.
@@ -282,5 +283,36 @@ impl Editor {
     /// [`ConfigError::Missing`] when none does.
     pub fn rule_del<A: Family>(&mut self, matches: impl Fn(&Rule<A>) -> bool) -> Result<(), ConfigError> {
         A::rib(self).0.rule_del(matches)
+    }
+
+    /// What marks packets as they come in: the first line that one matches.
+    pub fn marks<A: Family>(&self) -> &[MarkRule<A>] {
+        &A::rib_ref(self).marks
+    }
+
+    /// Adds a line behind the others.
+    ///
+    /// # Errors
+    /// [`ConfigError::Exists`] for one equal in everything.
+    pub fn mark_add<A: Family>(&mut self, line: MarkRule<A>) -> Result<(), ConfigError> {
+        let marks = &mut A::rib(self).0.marks;
+        if marks.contains(&line) {
+            return Err(ConfigError::Exists("mark"));
+        }
+        marks.push(line);
+        Ok(())
+    }
+
+    /// Removes the lines that `matches`; how many.
+    pub fn marks_flush<A: Family>(&mut self, matches: impl Fn(&MarkRule<A>) -> bool) -> usize {
+        let marks = &mut A::rib(self).0.marks;
+        let before = marks.len();
+        marks.retain(|line| !matches(line));
+        before - marks.len()
+    }
+
+    /// Removes every rule that `matches`; how many.
+    pub fn rules_flush<A: Family>(&mut self, matches: impl Fn(&Rule<A>) -> bool) -> usize {
+        A::rib(self).0.rules_flush(matches)
     }
 }

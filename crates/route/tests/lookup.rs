@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use route::{
     Action, AddrSpec, Address, ConfigError, Editor, Encap, Flow, HopSpec, IfIndex, Kind, LinkChange, Prefix, Put, RouteRefs, RouteSpec,
-    Rule, Scope, TableId,
+    Rule, Scope, Selector, TableId,
 };
 
 struct Lab {
@@ -50,7 +50,7 @@ where
 }
 
 fn flow<A: Address>(dst: A, iif: IfIndex) -> Flow<A> {
-    Flow { dst, src: A::UNSPECIFIED, iif, vrf: IfIndex(0), vrf_table: None, link: iif }
+    Flow::new(dst, iif)
 }
 
 /// Kind, interface and table of the route for `dst`, as in `unicast 3 main`.
@@ -93,7 +93,12 @@ fn rules_choose_the_table_and_throw_goes_on_to_the_next() {
     lab.editor
         .route_put::<Ipv4Addr>(RouteSpec { kind: Kind::Blackhole, hops: vec![], ..route("10.9.0.0/16", None, e1) }, Put::Add)
         .unwrap();
-    lab.editor.rule_add(Rule { iif: Some(lab.e0), ..Rule::<Ipv4Addr>::all(500, Action::Lookup(TableId(100))) }).unwrap();
+    lab.editor
+        .rule_add(Rule {
+            select: Selector { iif: Some(lab.e0), ..Selector::default() },
+            ..Rule::<Ipv4Addr>::all(500, Action::Lookup(TableId(100)))
+        })
+        .unwrap();
     lab.editor.commit();
     assert_eq!(ask(&lab, "10.9.1.1", lab.e0), "unicast 3 100");
     assert_eq!(ask(&lab, "10.9.1.1", lab.e1), "blackhole 0 main");

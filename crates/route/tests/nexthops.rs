@@ -41,8 +41,7 @@ fn by_object(prefix: Prefix<Ipv4Addr>, nexthop: u32) -> RouteSpec<Ipv4Addr> {
 }
 
 fn flow(dst: Ipv4Addr) -> Flow<Ipv4Addr> {
-    let (src, none) = (Ipv4Addr::UNSPECIFIED, IfIndex(0));
-    Flow { dst, src, iif: IfIndex::LO, vrf: none, vrf_table: None, link: IfIndex::LO }
+    Flow::new(dst, IfIndex::LO)
 }
 
 /// Where packets to an address go: gateways, or the kind of a route without any.

@@ -37,7 +37,7 @@ fn remove_default(editor: &mut Editor) {
 }
 
 fn flow<A: Address>(dst: A, iif: IfIndex) -> Flow<A> {
-    Flow { dst, src: A::UNSPECIFIED, iif, vrf: IfIndex(0), vrf_table: None, link: iif }
+    Flow::new(dst, iif)
 }
 
 /// Strong references to a route.

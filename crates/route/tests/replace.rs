@@ -47,7 +47,7 @@ fn a_prefix_is_never_without_a_route_while_its_route_is_replaced() {
             while !done.load(Ordering::Relaxed) {
                 n = (n + 1) % PREFIXES;
                 let dst = Ipv4Addr::new(10, 9, n, 9);
-                let flow = Flow { dst, src: Ipv4Addr::UNSPECIFIED, iif: e0, vrf: IfIndex(0), vrf_table: None, link: e0 };
+                let flow = Flow::new(dst, e0);
                 let kind = reader.burst(|guard| network.v4.lookup(guard, &flow, RouteRefs::Noref).dst.kind);
                 assert_eq!(kind, Kind::Unicast, "{dst}");
             }

@@ -7,7 +7,7 @@ use route::{
     Rule, TableId,
 };
 
-const UP: LinkChange = LinkChange { mac: None, mtu: None, up: Some(true), master: None };
+const UP: LinkChange = LinkChange { mac: None, mtu: None, up: Some(true), master: None, group: None };
 
 fn route(editor: &mut Editor, net: u8, via: u8, encap: Encap, table: Option<TableId>, how: Put) {
     let dev = editor.links().named("e0").map(|link| link.index);
@@ -51,7 +51,7 @@ fn state(editor: &Editor) -> String {
 
 fn device(editor: &Editor, dst: [u8; 4]) -> Option<IpAddr> {
     let network = editor.network();
-    let flow = Flow { dst: dst.into(), src: Ipv4Addr::UNSPECIFIED, iif: IfIndex(2), vrf: IfIndex(0), vrf_table: None, link: IfIndex(2) };
+    let flow = Flow::new(dst.into(), IfIndex(2));
     network.domain().reader().burst(|guard| {
         let answer = network.v4.lookup(guard, &flow, RouteRefs::Noref);
         answer.dst.nexthop.as_ref().and_then(|hop| hop.gateway.as_ref()).map(|gateway| gateway.addr())
@@ -148,7 +148,7 @@ fn a_route_goes_its_other_ways_while_a_device_is_down() {
     let ways = |editor: &Editor| {
         let network = editor.network().clone();
         let dst = Ipv4Addr::new(10, 7, 0, 1);
-        let flow = Flow { dst, src: Ipv4Addr::UNSPECIFIED, iif: e0, vrf: IfIndex(0), vrf_table: None, link: e0 };
+        let flow = Flow::new(dst, e0);
         let mut reader = network.domain().reader();
         reader.burst(|guard| {
             let answer = network.v4.lookup(guard, &flow, RouteRefs::Noref);

@@ -110,7 +110,10 @@ pub struct RuleRow {
     /// Device that packets came in by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iif: Option<String>,
-    /// What it does: `lookup main`, `l3mdev`.
+    /// What else it selects by: `not`, `fwmark 0x10`, `ipproto udp dport 53`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub also: Option<String>,
+    /// What it does: `lookup main`, `lookup main suppress_prefixlength 0`, `l3mdev`, `goto 200`, `blackhole`.
     pub action: String,
 }
 

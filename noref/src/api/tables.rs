@@ -3,8 +3,9 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use control::show::{rule_action, rule_others};
 use plane::Tables;
-use route::{Action, Editor, Encap, Family, Hop, IfIndex, Links, NeighbourState, Prefix, RouteEntry, Rule, TableId};
+use route::{Editor, Encap, Family, Hop, IfIndex, Links, NeighbourState, Prefix, RouteEntry, Rule, TableId};
 
 use super::answer::Answer;
 use super::protocol::Body;
@@ -85,22 +86,20 @@ fn with_length<A: Family>(prefix: Prefix<A>) -> String {
 /// The rules, in the order in which they are asked, IPv4 first.
 pub fn rules(router: &Router) -> Vec<RuleRow> {
     router.editor(|editor| {
-        let v4 = editor.rules::<Ipv4Addr>().iter().map(|rule| rule_row(editor.links(), "inet", rule));
-        v4.chain(editor.rules::<Ipv6Addr>().iter().map(|rule| rule_row(editor.links(), "inet6", rule))).collect()
+        let v4 = editor.rules::<Ipv4Addr>().iter().map(|rule| rule_row(editor, "inet", rule));
+        v4.chain(editor.rules::<Ipv6Addr>().iter().map(|rule| rule_row(editor, "inet6", rule))).collect()
     })
 }
 
-fn rule_row<A: Family>(links: &Links, family: &str, rule: &Rule<A>) -> RuleRow {
+fn rule_row<A: Family>(editor: &Editor, family: &str, rule: &Rule<A>) -> RuleRow {
     RuleRow {
         family: family.to_owned(),
         pref: rule.pref,
-        from: rule.from.map(with_length),
-        to: rule.to.map(with_length),
-        iif: rule.iif.map(|iif| name(links, iif)),
-        action: match rule.action {
-            Action::Lookup(table) => format!("lookup {table}"),
-            Action::Vrf => "l3mdev".to_owned(),
-        },
+        from: rule.select.from.map(with_length),
+        to: rule.select.to.map(with_length),
+        iif: rule.select.iif.map(|iif| name(editor.links(), iif)),
+        also: Some(rule_others(editor, rule)).filter(|also| !also.is_empty()),
+        action: rule_action(editor, rule),
     }
 }
 

@@ -161,11 +161,20 @@ fn way_of(way: &WayRow, weighted: bool) -> String {
     }
 }
 
-const RULES: &[(&str, Align)] = &[("family", Left), ("pref", Right), ("from", Left), ("to", Left), ("iif", Left), ("action", Left)];
+const RULES: &[(&str, Align)] =
+    &[("family", Left), ("pref", Right), ("from", Left), ("to", Left), ("iif", Left), ("also", Left), ("action", Left)];
 
 fn rule(row: &RuleRow) -> Vec<String> {
     let all = |word: &Option<String>| word.clone().unwrap_or_else(|| "all".to_owned());
-    vec![row.family.clone(), row.pref.to_string(), all(&row.from), all(&row.to), all(&row.iif), row.action.clone()]
+    vec![
+        row.family.clone(),
+        row.pref.to_string(),
+        all(&row.from),
+        all(&row.to),
+        all(&row.iif),
+        row.also.clone().unwrap_or_default(),
+        row.action.clone(),
+    ]
 }
 
 const NEIGHBOURS: &[(&str, Align)] = &[("address", Left), ("dev", Left), ("mac", Left), ("state", Left)];

@@ -45,8 +45,13 @@ impl Applier<'_> {
                 Some(Some(self.device(master)?))
             }
         };
-        let change =
-            LinkChange { mac: changes.address.map(|mac| mac.value), mtu: changes.mtu.map(|mtu| mtu.value), up: changes.up, master };
+        let change = LinkChange {
+            mac: changes.address.map(|mac| mac.value),
+            mtu: changes.mtu.map(|mtu| mtu.value),
+            up: changes.up,
+            master,
+            group: changes.group.map(|group| group.value),
+        };
         self.editor.link_set(index, change).map_err(at(changes.address.map_or(device.span, |mac| mac.span)))
     }
 

@@ -17,7 +17,7 @@ pub(crate) mod letting_go;
 mod links;
 mod nexthops;
 mod routes;
-mod rules;
+pub(crate) mod rules;
 mod sids;
 
 use std::collections::HashMap;
@@ -223,6 +223,7 @@ impl<'c> Applier<'c> {
             Command::Link(link) => self.link(link),
             Command::Rule(rule) => self.rule(rule),
             Command::Nexthop(nexthop) => self.nexthop(nexthop),
+            Command::Mark(mark) => self.mark(mark),
             Command::Sr(sr) => self.sr(sr),
             Command::Sysctl(settings) => settings.iter().try_for_each(|setting| self.setting(setting)),
         }

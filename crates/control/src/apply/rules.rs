@@ -1,13 +1,15 @@
-//! Policy rules.
+//! Policy rules, and the marks that they may select by.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use ::route::{Action, ConfigError, Rule, TableId};
+use ::route::{Action, ConfigError, Editor, MarkRule, Rule, Selector, TableId};
 
-use super::{Applier, Narrow, at, narrow};
+use super::{Applier, Narrow, at, named, narrow};
 use crate::address::Family;
 use crate::error::Error;
-use crate::rule::{RuleCommand, RuleOperation};
+use crate::mark::{MarkCommand, MarkOperation};
+use crate::packets::{Packets, holds};
+use crate::rule::{RuleCommand, RuleKind, RuleOperation};
 
 impl Applier<'_> {
     pub(super) fn rule(&mut self, command: &RuleCommand<'_>) -> Result<(), Error> {
@@ -18,36 +20,151 @@ impl Applier<'_> {
     }
 
     fn rule_of<A: Narrow>(&mut self, command: &RuleCommand<'_>) -> Result<(), Error> {
-        let from = command.from.map(|from| narrow::<A>(from.value, from.span)).transpose()?;
-        let to = command.to.map(|to| narrow::<A>(to.value, to.span)).transpose()?;
-        let iif = command.iif.map(|iif| self.device(iif)).transpose()?;
-        let table = command.table.map(|table| Action::Lookup(table.value));
-        let pref = command.preference.map(|preference| preference.value);
+        let select = selector::<A>(self.editor, &command.packets)?;
         match command.operation {
-            RuleOperation::Add => {
-                let pref = pref.unwrap_or_else(|| self.free_preference::<A>());
-                let rule = Rule { pref, from, to, iif, action: table.unwrap_or(Action::Lookup(TableId::MAIN)) };
-                self.editor.rule_add(rule).map_err(|error| match error {
-                    ConfigError::Exists(_) => Error::refused(command.verb.span, "the rule exists already (File exists)"),
-                    other => at(command.verb.span)(other),
-                })
-            }
+            RuleOperation::Add => self.rule_add(command, select),
             RuleOperation::Delete => {
-                let matches = |rule: &Rule<A>| {
-                    pref.is_none_or(|pref| rule.pref == pref)
-                        && table.is_none_or(|action| rule.action == action)
-                        && (from.is_none() || rule.from == from)
-                        && (to.is_none() || rule.to == to)
-                        && (iif.is_none() || rule.iif == iif)
-                };
                 let missing = |_| Error::refused(command.verb.span, "there is no such rule (No such file or directory)");
-                self.editor.rule_del(matches).map_err(missing)
+                self.editor.rule_del(|rule: &Rule<A>| is_meant(command, &select, rule)).map_err(missing)
+            }
+            RuleOperation::Flush => {
+                // iproute2 asks for a rule to go by its preference, and does not see one of 0.
+                self.editor.rules_flush(|rule: &Rule<A>| rule.pref != 0 && is_wanted(command, &select, rule));
+                Ok(())
             }
         }
+    }
+
+    fn rule_add<A: Narrow>(&mut self, command: &RuleCommand<'_>, select: Selector<A>) -> Result<(), Error> {
+        let pref = command.preference.map_or_else(|| self.free_preference::<A>(), |preference| preference.value);
+        let action = match command.kind.map_or(RuleKind::Lookup, |kind| kind.value) {
+            RuleKind::Lookup if select.l3mdev => Action::Vrf,
+            RuleKind::Lookup => Action::Lookup(command.table.map_or(TableId::MAIN, |table| table.value)),
+            kind => action(kind),
+        };
+        if let (Action::Goto(target), Some(kind)) = (action, command.kind)
+            && target <= pref
+        {
+            return Err(Error::refused(kind.span, format!("\"goto\" goes forward only: to a preference above {pref}")));
+        }
+        let rule = Rule {
+            pref,
+            select,
+            action,
+            suppress_len: command.suppress_len.map(|len| len.value),
+            suppress_group: command.suppress_group.map(|group| group.value),
+            protocol: command.protocol.map_or(0, |protocol| protocol.value),
+        };
+        self.editor.rule_add(rule).map_err(|error| match error {
+            ConfigError::Exists(_) => Error::refused(command.verb.span, "the rule exists already (File exists)"),
+            other => at(command.verb.span)(other),
+        })
     }
 
     /// The preference of a rule that names none: one before the second rule, so that it stands behind the first, which is that of table `local`.
     fn free_preference<A: Narrow>(&self) -> u32 {
         self.editor.rules::<A>().get(1).map_or(0, |second| second.pref.saturating_sub(1))
+    }
+}
+
+/// Selectors, their devices and prefixes those of the tables.
+pub(crate) fn selector<A: Narrow>(editor: &Editor, packets: &Packets<'_>) -> Result<Selector<A>, Error> {
+    packets.selector(|word| named(editor, word.text, word.span).map(|link| link.index), narrow::<A>)
+}
+
+fn action(kind: RuleKind) -> Action {
+    match kind {
+        RuleKind::Lookup => Action::Lookup(TableId::MAIN),
+        RuleKind::Goto(target) => Action::Goto(target),
+        RuleKind::Nop => Action::Nop,
+        RuleKind::Blackhole => Action::Blackhole,
+        RuleKind::Unreachable => Action::Unreachable,
+        RuleKind::Prohibit => Action::Prohibit,
+    }
+}
+
+/// True when a rule has all that is given to delete one (Linux `rule_find`): `not` and the target of a `goto` tell no rules apart.
+fn is_meant<A: Narrow>(command: &RuleCommand<'_>, given: &Selector<A>, rule: &Rule<A>) -> bool {
+    let is_kind = |kind| match (kind, rule.action) {
+        (RuleKind::Lookup, Action::Lookup(_) | Action::Vrf) | (RuleKind::Goto(_), Action::Goto(_)) => true,
+        (RuleKind::Lookup | RuleKind::Goto(_), _) => false,
+        (kind, is) => action(kind) == is,
+    };
+    let has = &rule.select;
+    command.preference.is_none_or(|preference| rule.pref == preference.value)
+        && command.kind.is_none_or(|kind| is_kind(kind.value))
+        && command.table.is_none_or(|table| rule.action == Action::Lookup(table.value))
+        && command.suppress_len.is_none_or(|len| rule.suppress_len == Some(len.value))
+        && command.suppress_group.is_none_or(|group| rule.suppress_group == Some(group.value))
+        && command.protocol.is_none_or(|protocol| rule.protocol == protocol.value)
+        && (given.from.is_none() || given.from == has.from)
+        && (given.to.is_none() || given.to == has.to)
+        && has_others(given, has)
+}
+
+/// True when `has` has all that is given beside prefixes.
+fn has_others<A: Narrow>(given: &Selector<A>, has: &Selector<A>) -> bool {
+    (given.iif.is_none() || given.iif == has.iif)
+        && (given.oif.is_none() || given.oif == has.oif)
+        && (given.mark.is_none() || given.mark == has.mark)
+        && (given.tos.is_none() || given.tos == has.tos)
+        && (given.dscp.is_none() || given.dscp == has.dscp)
+        && (given.protocol.is_none() || given.protocol == has.protocol)
+        && (given.sport.is_none() || given.sport == has.sport)
+        && (given.dport.is_none() || given.dport == has.dport)
+        && (!given.l3mdev || has.l3mdev)
+}
+
+/// True when `ip rule show` and `flush` mean a rule: as `rule del`, but `not` counts, a prefix stands for those in it, and a mark without a mask for all of its
+/// value.
+pub(crate) fn is_wanted<A: Narrow>(command: &RuleCommand<'_>, given: &Selector<A>, rule: &Rule<A>) -> bool {
+    let has = &rule.select;
+    let within = |outer: Option<crate::span::Spanned<crate::address::Prefix>>, inner: Option<::route::Prefix<A>>| {
+        outer.is_none_or(|outer| inner.is_some_and(|inner| holds(outer.value, inner.addr().into(), inner.len())))
+    };
+    let mark_fits = match (given.mark, has.mark) {
+        (Some(given), Some(has)) => given.value == has.value && (given.mask == u32::MAX || given.mask == has.mask),
+        (Some(_), None) => false,
+        (None, _) => true,
+    };
+    let mut rest = given.clone();
+    (rest.from, rest.to, rest.mark) = (None, None, None);
+    let bare = RuleCommand { packets: Packets::default(), ..command.clone() };
+    (!given.not || has.not)
+        && within(command.packets.from, has.from)
+        && within(command.packets.to, has.to)
+        && mark_fits
+        && is_meant(&bare, &rest, rule)
+}
+
+impl Applier<'_> {
+    pub(super) fn mark(&mut self, command: &MarkCommand<'_>) -> Result<(), Error> {
+        if command.family != Some(Family::V6) {
+            self.mark_of::<Ipv4Addr>(command)?;
+        }
+        if command.family != Some(Family::V4) {
+            self.mark_of::<Ipv6Addr>(command)?;
+        }
+        Ok(())
+    }
+
+    fn mark_of<A: Narrow>(&mut self, command: &MarkCommand<'_>) -> Result<(), Error> {
+        let select = selector::<A>(self.editor, &command.packets)?;
+        let line = command.set.map(|set| MarkRule { select, set: set.value });
+        match (command.operation, line) {
+            (MarkOperation::Add, Some(line)) => {
+                self.editor.mark_add(line).map_err(|_| Error::refused(command.verb.span, "the mark exists already (File exists)"))
+            }
+            (MarkOperation::Delete, Some(line)) => match self.editor.marks_flush(|other: &MarkRule<A>| *other == line) {
+                0 => Err(Error::refused(command.verb.span, "there is no such mark (No such file or directory)")),
+                _ => Ok(()),
+            },
+            (MarkOperation::Flush, _) => {
+                self.editor.marks_flush(|_: &MarkRule<A>| true);
+                Ok(())
+            }
+            // The parser asks for what is to be set.
+            (_, None) => Ok(()),
+        }
     }
 }

@@ -31,7 +31,7 @@ pub use decode::encap::Encap;
 pub use decode::link::{Device, DeviceKind};
 pub use decode::nexthop::{Nexthop, NexthopHead};
 pub use decode::route::{KernelRoute, Place, Way};
-pub use decode::rule::{KernelRule, RuleAction};
+pub use decode::rule::KernelRule;
 pub use decode::shared::HmacKey;
 pub use dump::{Dump, Progress};
 pub use follow::{Follow, MirrorCounters};

@@ -45,6 +45,9 @@ pub enum Reason {
     /// A selector of a rule.
     #[error("rules that select by {0} are not implemented")]
     Selector(&'static str),
+    /// A rule by mark.
+    #[error("marks are set by the kernel's packet filter, which noref does not see")]
+    Mark,
     /// What a rule does.
     #[error("rules of action {0} are not implemented")]
     RuleAction(u8),

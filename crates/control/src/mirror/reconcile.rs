@@ -5,7 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use plane::Tables;
-use route::{Action, Editor, Effect, Hop, IfIndex, Kind, Link, LinkKind, MirroredRoute, NeighbourState, Prefix, Rule, SidId, TableId};
+use route::{
+    Action, Editor, Effect, Hop, IfIndex, Kind, Link, LinkKind, MirroredRoute, NeighbourState, Prefix, Rule, Selector, SidId, TableId,
+};
 use srv6::{Attributes, HmacKeys};
 
 use super::decode::Family;
@@ -14,7 +16,7 @@ use super::decode::encap::Encap;
 use super::decode::link::{Device, DeviceKind};
 use super::decode::nexthop::Nexthop;
 use super::decode::route::{KernelRoute, Place, Way};
-use super::decode::rule::{KernelRule, RuleAction};
+use super::decode::rule::KernelRule;
 use super::elsewhere::Elsewhere;
 use super::here::Here;
 use super::objects::take_over;
@@ -22,6 +24,9 @@ use super::owned::{Making, Owned};
 use super::snapshot::{Dirty, Routes, Snapshot};
 use super::translate::{MAX_IFINDEX, concerns, kernel, resolve};
 use super::{Reason, Unsupported};
+
+/// A number that no device has.
+const NO_DEVICE: IfIndex = IfIndex(u32::MAX);
 
 /// The table that leaves everything to the kernel: rules that noref does not have send there. The kernel has no table 0.
 const KERNEL_TABLE: TableId = TableId(0);
@@ -275,22 +280,21 @@ impl Mirror {
     fn rules<A: Family>(&mut self, rules: &[KernelRule<A>], family: &str) {
         let mut made = Vec::with_capacity(rules.len());
         for rule in rules {
-            let iif = match rule.iif.as_ref().map(|name| self.editor.links().named(name).map(|link| link.index)) {
+            let device = |name: &Option<Box<str>>| match name {
                 None => None,
-                // For packets of a device that does not exist: for none.
-                Some(None) => continue,
-                Some(iif) => iif,
+                // A device that does not exist is none that a packet comes in by or leaves by.
+                Some(name) => Some(self.editor.links().named(name).map_or(NO_DEVICE, |link| link.index)),
             };
+            let select = Selector { iif: device(&rule.iif), oif: device(&rule.oif), ..rule.select.clone() };
             let action = match &rule.action {
-                RuleAction::Lookup(table) => Action::Lookup(*table),
-                RuleAction::Vrf => Action::Vrf,
-                RuleAction::Nop => continue,
-                RuleAction::Unsupported(reason) => {
+                Ok(action) => *action,
+                Err(reason) => {
                     self.unsupported_rules.push(Unsupported { what: format!("{family}rule {}", rule.pref), reason: reason.clone() });
                     Action::Lookup(KERNEL_TABLE)
                 }
             };
-            made.push(Rule { pref: rule.pref, from: rule.from, to: rule.to, iif, action });
+            let KernelRule { pref, suppress_len, suppress_group, protocol, .. } = *rule;
+            made.push(Rule { pref, select, action, suppress_len, suppress_group, protocol });
         }
         self.editor.mirror_rules(made);
     }
@@ -304,7 +308,7 @@ fn everything_to_the_kernel<A: Family>(editor: &mut Editor) {
 
 fn made_link(device: &Device, kind: LinkKind, snapshot: &Snapshot) -> Link {
     let mut link = Link::new(device.index, &device.name, kind);
-    (link.mac, link.mtu, link.up) = (device.mac, device.mtu, device.up);
+    (link.mac, link.mtu, link.up, link.group) = (device.mac, device.mtu, device.up, device.group);
     (link.conf4, link.conf6) = (device.conf4, device.conf6);
     if let Some(master) = device.master.and_then(|master| snapshot.devices.get(&master))
         && let DeviceKind::Vrf(table) = master.kind

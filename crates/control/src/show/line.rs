@@ -6,9 +6,10 @@ use crate::command::{self, OBJECTS, Object, Seen};
 use crate::error::Error;
 use crate::keyword::{self, Keyword, full, short};
 use crate::nexthop_object::{self, NexthopSelector};
+use crate::rule::{self, RuleCommand, RuleOperation};
 use crate::span::Word;
 use crate::words::{Words, unknown};
-use crate::{addr, link, neigh, route, rule};
+use crate::{addr, link, mark, neigh, route};
 
 /// What stands in front of the object.
 #[derive(Clone, Copy, Default, Debug)]
@@ -30,7 +31,8 @@ pub(super) struct Line<'t> {
 /// Of what.
 pub(super) enum Subject<'t> {
     Routes(RouteSelector<'t>),
-    Rules,
+    Rules(Box<RuleCommand<'t>>),
+    Marks,
     Neighbours(NeighbourSelector<'t>),
     /// `ip link`, or `ip address`.
     Links(LinkSelector<'t>),
@@ -44,6 +46,11 @@ pub(super) fn parse<'t>(words: &[Word<'t>]) -> Result<Option<Line<'t>>, Error> {
     let mut words = Words::new(words);
     words.take("ip");
     let mut options = options(&mut words)?;
+    if words.take("mark") {
+        let shows = words.next().is_none_or(|verb| mark::seen(verb.text) == Seen::Shows);
+        words.end()?;
+        return Ok(shows.then_some(Line { options, subject: Subject::Marks }));
+    }
     let Some(object) = words.next().and_then(|word| keyword::find(OBJECTS, word.text)) else { return Ok(None) };
     let shows = |words: &mut Words<'_, 't>, seen: fn(&str) -> Seen| -> Result<bool, Error> {
         match words.peek() {
@@ -59,7 +66,10 @@ pub(super) fn parse<'t>(words: &[Word<'t>]) -> Result<Option<Line<'t>>, Error> {
     };
     let subject = match object.key {
         Object::Route if shows(&mut words, route::seen)? => Subject::Routes(RouteSelector::parse(&mut words, options.family)?),
-        Object::Rule if shows(&mut words, rule::seen)? => Subject::Rules,
+        Object::Rule if shows(&mut words, rule::seen)? => {
+            let verb = words.first().unwrap_or(Word { text: "", span: crate::Span::default() });
+            Subject::Rules(Box::new(rule::selection(&mut words, options.family, RuleOperation::Flush, verb)?))
+        }
         Object::Neighbour if shows(&mut words, neigh::seen)? => Subject::Neighbours(NeighbourSelector::parse(&mut words, options.family)?),
         Object::Link if shows(&mut words, link::seen)? => Subject::Links(LinkSelector::parse(&mut words, false)?),
         Object::Address if shows(&mut words, addr::seen)? => Subject::Links(LinkSelector::parse(&mut words, true)?),

@@ -20,6 +20,7 @@ use ::route::{Editor, SidId};
 use plane::{SidCount, Tables};
 
 use self::line::{Line, Subject};
+pub use self::rule::{rule_action, rule_others};
 use crate::apply::Configuration;
 use crate::error::{Error, Errors};
 use crate::lexer::Lexer;
@@ -59,6 +60,7 @@ pub struct Listing(Kind);
 enum Kind {
     Routes(route::Routes),
     Rules(rule::Rules),
+    Marks(Option<crate::Family>),
     Neighbours(neigh::Neighbours),
     Links(link::Links),
     Nexthops(nexthop::Nexthops),
@@ -95,7 +97,8 @@ pub fn listing(text: &str, name: &str, source: &impl Source) -> Result<Option<Li
 fn resolved(line: Line<'_>, editor: &Editor) -> Result<Listing, Error> {
     Ok(Listing(match line.subject {
         Subject::Routes(selector) => Kind::Routes(route::Routes::new(&selector, line.options, editor)?),
-        Subject::Rules => Kind::Rules(rule::Rules { family: line.options.family.unwrap_or(crate::Family::V4) }),
+        Subject::Rules(command) => Kind::Rules(rule::Rules::new(&command, editor)?),
+        Subject::Marks => Kind::Marks(line.options.family),
         Subject::Neighbours(selector) => Kind::Neighbours(neigh::Neighbours::new(&selector, line.options, editor)?),
         Subject::Links(selector) => Kind::Links(link::Links::new(&selector, line.options, editor)?),
         Subject::Nexthops(selector) => Kind::Nexthops(nexthop::Nexthops::new(&selector, editor)?),
@@ -118,6 +121,7 @@ impl Listing {
         match &self.0 {
             Kind::Routes(routes) => routes.print(source, out),
             Kind::Rules(rules) => out.write_all(source.editor(|editor| rules.text(editor)).as_bytes()),
+            Kind::Marks(family) => out.write_all(source.editor(|editor| rule::marks(editor, *family)).as_bytes()),
             Kind::Neighbours(neighbours) => neighbours.print(source, out),
             Kind::Links(links) => out.write_all(source.editor(|editor| links.text(editor)).as_bytes()),
             Kind::Nexthops(nexthops) => nexthops.print(source, out),

@@ -298,13 +298,13 @@ fn what_is_not_supported_is_left_to_the_kernel_and_listed() {
             listed,
             [
                 "device e3: it belongs to br0, which is no VRF device",
-                "rule 99: rules that select by fwmark are not implemented",
+                "rule 99: marks are set by the kernel's packet filter, which noref does not see",
                 "route 10.9.0.0/25 table main: routes for one type of service (tos 0x10) are not implemented",
             ]
         );
         let rule = &follower.mirror().editor().rules::<Ipv4Addr>()[1];
         assert_eq!(
-            (rule.pref, rule.action, rule.to.map(|to| to.to_string())),
+            (rule.pref, rule.action, rule.select.to.map(|to| to.to_string())),
             (99, route::Action::Lookup(TableId(0)), Some("10.8.0.0/24".into()))
         );
         shell("ip rule del pref 99; ip route del 10.9.0.0/25 tos 0x10; ip link set e3 nomaster");

@@ -8,9 +8,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use control::mirror::{Dirty, Dump, Encap, Follow, KernelRoute, Mirror, Nexthop, Object, Progress, Reason, RuleAction, Snapshot};
+use control::mirror::{Dirty, Dump, Encap, Follow, KernelRoute, Mirror, Nexthop, Object, Progress, Reason, Snapshot};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
-use route::{IfIndex, Prefix, TableId};
+use route::{Action, IfIndex, Prefix, TableId};
 use testkit::rng::Rng;
 
 use crate::lab::{PORTS, in_namespace, ports_up, shell};
@@ -180,14 +180,18 @@ fn rules_are_read() {
     let rule = |pref: u32| snapshot.rules4.iter().find(|rule| rule.pref == pref).unwrap();
     let plain = rule(100);
     let prefix = |prefix: Option<Prefix<Ipv4Addr>>| prefix.unwrap().to_string();
-    assert_eq!((prefix(plain.from), prefix(plain.to), plain.iif.as_deref()), ("10.9.0.0/16".into(), "10.8.0.0/16".into(), Some("e1")));
-    assert_eq!(plain.action, RuleAction::Lookup(TableId(500)));
-    assert_eq!(rule(101).action, RuleAction::Unsupported(Reason::Selector("fwmark")));
-    assert_eq!((rule(102).from, &rule(102).action), (None, &RuleAction::Unsupported(Reason::Selector("not"))));
-    assert_eq!(rule(103).action, RuleAction::Unsupported(Reason::RuleAction(8)));
-    assert_eq!(rule(104).action, RuleAction::Unsupported(Reason::Selector("suppress_prefixlength")));
+    assert_eq!(
+        (prefix(plain.select.from), prefix(plain.select.to), plain.iif.as_deref()),
+        ("10.9.0.0/16".into(), "10.8.0.0/16".into(), Some("e1"))
+    );
+    assert_eq!(plain.action, Ok(Action::Lookup(TableId(500))));
+    assert_eq!(rule(101).action, Err(Reason::Mark));
+    assert_eq!((prefix(rule(102).select.from), rule(102).select.not), ("10.0.0.0/8".into(), true));
+    assert_eq!(rule(102).action, Ok(Action::Lookup(TableId(100))));
+    assert_eq!(rule(103).action, Ok(Action::Prohibit));
+    assert_eq!((&rule(104).action, rule(104).suppress_len), (&Ok(Action::Lookup(TableId::MAIN)), Some(0)));
     let v6 = snapshot.rules6.iter().find(|rule| rule.pref == 100).unwrap();
-    assert_eq!(v6.action, RuleAction::Lookup(TableId(4_294_967_294)));
+    assert_eq!(v6.action, Ok(Action::Lookup(TableId(4_294_967_294))));
 }
 
 /// A SID whose gateway is cut to 4 bytes is refused by itself, and what else there is read on (FRRouting#16876).
@@ -219,16 +223,7 @@ fn the_recorded_kernel_is_mirrored_but_for_what_is_listed() {
     let listed: Vec<_> = mirror.unsupported().into_iter().map(|unsupported| unsupported.what).collect();
     assert_eq!(
         listed,
-        [
-            "device e3",
-            "rule 101",
-            "rule 102",
-            "rule 103",
-            "rule 104",
-            "route 10.9.3.0/24 table main",
-            "route fd09:8::/64 table main",
-            "route fd09:9::/64 table main"
-        ]
+        ["device e3", "rule 101", "route 10.9.3.0/24 table main", "route fd09:8::/64 table main", "route fd09:9::/64 table main"]
     );
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use control::mirror::Follower;
 use plane::Tables;
-use route::{Action, Editor, Encap, Family, IfIndex, LinkKind, RouteEntry, TableId};
+use route::{Editor, Encap, Family, IfIndex, LinkKind, RouteEntry, Selector, TableId};
 
 /// Everything that a packet's way depends on.
 pub fn render(editor: &Editor, tables: &Tables, ids: &BTreeSet<TableId>) -> BTreeSet<String> {
@@ -115,11 +115,9 @@ fn route<A: Family>(editor: &Editor, tables: &Tables, entry: &RouteEntry) -> Str
 
 fn rules<A: Family>(editor: &Editor, lines: &mut BTreeSet<String>) {
     for (place, rule) in editor.rules::<A>().iter().enumerate() {
-        let iif = rule.iif.map(|iif| name(editor, iif));
-        let action = match rule.action {
-            Action::Lookup(table) => format!("lookup {table}"),
-            Action::Vrf => "l3mdev".to_owned(),
-        };
-        lines.insert(format!("rule v{} {place}: {} from {:?} to {:?} iif {iif:?} {action}", A::BITS, rule.pref, rule.from, rule.to));
+        let devices = [rule.select.iif, rule.select.oif].map(|dev| dev.map(|dev| name(editor, dev)));
+        let select = Selector { iif: None, oif: None, ..rule.select.clone() };
+        let suppress = (rule.suppress_len, rule.suppress_group);
+        lines.insert(format!("rule v{} {place}: {} {select:?} {devices:?} {:?} {suppress:?}", A::BITS, rule.pref, rule.action));
     }
 }

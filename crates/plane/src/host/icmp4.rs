@@ -42,7 +42,7 @@ impl Host {
             return ledger.step(packet, "icmp", || format!("no ICMP error: no route back to {to}"));
         };
         let inbound = cx.settings.icmp4_errors_use_inbound.then(|| cx.links.source4(packet.iif, to)).flatten();
-        let source = if own { Some(dst) } else { inbound.or_else(|| cx.source_by(&way.dst, way.place, to)) };
+        let source = if own { Some(dst) } else { inbound.or_else(|| cx.source_by(&way.dst, way.place, to, packet.dev)) };
         if !way.is_local() && !self.allow4(cx, error, to, vrf, packet.time.0) {
             ledger.counters.drop(DropReason::RateLimited);
             return ledger.step(packet, "icmp", || "no ICMP error: rate limit".into());

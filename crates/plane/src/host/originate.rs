@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use route::{Address, DropReason, DstRef, Encap, IfIndex, Kind, Neighbour, RouteRefs, TableId};
+use route::{Address, DropReason, DstRef, Encap, Flow, IfIndex, Kind, Neighbour, RouteRefs, TableId, Upper};
 use srv6::Inner;
 use wire::{ipv4, ipv6};
 
@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::packet::{MAX_LOOKUPS, Packet};
 use crate::trace::Ledger;
 use crate::verdict::Forward;
-use crate::{fragment6, seg6};
+use crate::{fragment6, seg6, upper};
 
 /// In the header of a packet to be sent: the hop limit is that of the interface it leaves by (net.ipv6.conf.*.hop_limit).
 pub(super) const HOP_LIMIT_OF_WAY: u8 = 0;
@@ -56,7 +56,7 @@ impl Host {
         if !dst.is_link_scoped() && is_down(cx, near) {
             return None;
         }
-        let answer = cx.tables.network.v6.lookup(cx.guard, &cx.own_flow(dst, src, near), cx.refs);
+        let answer = cx.tables.network.v6.lookup(cx.guard, &own_flow6(cx, (src, dst), near, packet), cx.refs);
         way(cx, answer.dst, packet)
     }
 
@@ -89,7 +89,7 @@ impl Host {
         if is_down(cx, near) {
             return None;
         }
-        let answer = cx.tables.network.v4.lookup(cx.guard, &cx.own_flow(dst, src, near), cx.refs);
+        let answer = cx.tables.network.v4.lookup(cx.guard, &own_flow4(cx, (src, dst), near, packet), cx.refs);
         way(cx, answer.dst, packet)
     }
 
@@ -197,6 +197,22 @@ impl Host {
     fn meant_for_self(&mut self, packet: Packet, ledger: &mut Ledger) {
         self.delivered(packet, || "to the router itself, which has no use for it".into(), ledger);
     }
+}
+
+/// What is asked for a packet of the router's own, or for one about `packet`, of which only addresses are known yet.
+fn own_flow6(cx: &Context<'_, '_>, (src, dst): (Ipv6Addr, Ipv6Addr), near: IfIndex, packet: &Packet) -> Flow<Ipv6Addr> {
+    let flow = cx.own_flow(dst, src, near);
+    let Some(header) = ipv6::Header::read(&packet.buf).filter(|_| packet.own) else { return flow };
+    let upper = if cx.upper6 { upper::of6(&packet.buf) } else { Upper::default() };
+    Flow { dsfield: header.traffic_class(), upper, ..flow }
+}
+
+/// As [`own_flow6`] for IPv4.
+fn own_flow4(cx: &Context<'_, '_>, (src, dst): (Ipv4Addr, Ipv4Addr), near: IfIndex, packet: &Packet) -> Flow<Ipv4Addr> {
+    let flow = cx.own_flow(dst, src, near);
+    let Some(header) = ipv4::Header::read(&packet.buf).filter(|_| packet.own) else { return flow };
+    let upper = if cx.upper4 { upper::of4(&packet.buf) } else { Upper::default() };
+    Flow { dsfield: header.tos, upper, ..flow }
 }
 
 /// True in a VRF whose device is down: its members forward, but the router itself sends nothing there.

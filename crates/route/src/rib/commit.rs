@@ -5,18 +5,23 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{Entries, Made, Rib, RibTable};
-use crate::fib::Policy;
+use crate::TableId;
 use crate::naming::Naming;
 use crate::nexthops::Committed;
-use crate::{Action, Address, Dst, Effect, Fib, IfIndex, Kind, Neighbours, Nexthop, Prefix, RouteEntry, Sharing, TableId};
+use crate::policy::Policy;
+use crate::{Action, Address, Dst, Effect, Fib, IfIndex, Kind, Links, Marks, Neighbours, Nexthop, Prefix, RouteEntry, Rule, Sharing};
 
 /// Changes of a match table, one by one, after which is looked what workers have left of it.
 const RECLAIM_EVERY: u32 = 32;
 
 impl<A: Address> Rib<A> {
     /// Makes readers see everything changed since the last commit.
-    pub(crate) fn commit(&mut self, fib: &Fib<A>, neighbours: &Neighbours, naming: &mut Naming) {
+    /// `links` are the interfaces as of this commit, and `regrouped` says that some of them may be in another group than before.
+    pub(crate) fn commit(&mut self, fib: &Fib<A>, neighbours: &Neighbours, naming: &mut Naming, links: &Links, regrouped: bool) {
         self.commit_nexthops(fib, neighbours, naming);
+        if self.rules.is_changed() || !self.new.is_empty() {
+            self.tell_lengths();
+        }
         for id in std::mem::take(&mut self.dirty) {
             let Some(mut table) = self.tables.remove(&id) else { continue };
             self.commit_table(&mut table, fib, neighbours, naming);
@@ -24,8 +29,13 @@ impl<A: Address> Rib<A> {
         }
         let new = !std::mem::take(&mut self.new).is_empty();
         self.down.commit();
-        if self.rules.commit() || new {
-            fib.policy.publish(self.policy());
+        let regrouped = regrouped && self.rules.iter().any(|rule| rule.suppress_group.is_some());
+        if self.rules.commit() || new || regrouped {
+            let tables = self.tables.values().map(|table| table.published.clone()).collect();
+            fib.policy.publish(Policy::compile(&self.rules, tables, links));
+        }
+        if self.marks.commit() {
+            fib.marks.publish(Marks::compile(&self.marks));
         }
         self.domain.reclaim();
     }
@@ -39,14 +49,14 @@ impl<A: Address> Rib<A> {
         }
         for made in changed.iter().filter_map(|id| self.made_of.get(id)).flatten() {
             // The routes of one that is gone go in the same commit.
-            if let Some(dst) = self.made_by_id.get(made).and_then(|effect| self.dst(effect, neighbours)) {
+            if let Some(dst) = self.made_by_id.get(made).and_then(|(told, effect)| self.dst(effect, *told, neighbours)) {
                 fib.dsts.replace(*made, Arc::new(dst));
             }
         }
     }
 
-    /// What an effect is to workers; none when it names a nexthop object that is not there.
-    fn dst(&self, effect: &Effect, neighbours: &Neighbours) -> Option<Dst> {
+    /// What an effect is to workers, for prefixes of the length `told` alone if there is one; none when it names a nexthop object that is not there.
+    fn dst(&self, effect: &Effect, told: Option<u8>, neighbours: &Neighbours) -> Option<Dst> {
         let (kind, hops) = match effect.nexthop {
             0 => (None, Cow::Borrowed(&effect.hops)),
             id => self.nexthops.resolve(id).map(|(kind, hops)| (kind, Cow::Owned(hops)))?,
@@ -59,7 +69,8 @@ impl<A: Address> Rib<A> {
             until: 0,
         });
         let sharing = if self.nexthops.is_group(effect.nexthop) { Sharing::Answering } else { Sharing::Plain };
-        Some(Dst { mtu: effect.mtu, src: effect.src, sharing, ..Dst::through(kind.unwrap_or(effect.kind), ways) })
+        let prefix_len = told.unwrap_or(Dst::ANY_LEN);
+        Some(Dst { mtu: effect.mtu, src: effect.src, sharing, prefix_len, ..Dst::through(kind.unwrap_or(effect.kind), ways) })
     }
 
     /// Takes back everything changed since the last commit.
@@ -86,20 +97,33 @@ impl<A: Address> Rib<A> {
             self.tables.remove(&id);
         }
         self.rules.rollback();
+        self.marks.rollback();
         self.down.rollback();
         self.reachable.clear();
     }
 
-    fn policy(&self) -> Policy<A> {
-        let table = |id: &TableId| self.tables.get(id).map(|table| table.published.clone());
-        let rules = self.rules.iter().map(|rule| {
-            let lookup = if let Action::Lookup(id) = &rule.action { table(id) } else { None };
-            (rule.clone(), lookup)
-        });
-        let rules = rules.collect();
-        let mut tables: Vec<_> = self.tables.values().map(|table| table.published.clone()).collect();
-        tables.sort_by_key(|table| table.id());
-        Policy { rules, tables }
+    /// Has the routes of short prefixes know their length in the tables where a rule asks for it, and makes those anew of which that changes.
+    fn tell_lengths(&mut self) {
+        let told = |id: TableId, rule: &Rule<A>| match rule.action {
+            Action::Lookup(table) if table != id => None,
+            Action::Lookup(_) | Action::Vrf => rule.suppress_len,
+            _ => None,
+        };
+        for (id, RibTable { routes, dirty, told_up_to, .. }) in &mut self.tables {
+            let wanted = self.rules.iter().filter_map(|rule| told(*id, rule)).max();
+            let before = std::mem::replace(told_up_to, wanted);
+            if before == wanted {
+                continue;
+            }
+            let clean = dirty.is_empty();
+            let longest = before.max(wanted).unwrap_or(0);
+            for (prefix, slot) in routes.iter_mut().filter(|(prefix, _)| prefix.len() <= longest) {
+                slot.edit(*prefix, dirty);
+            }
+            if clean && !dirty.is_empty() {
+                self.dirty.push(*id);
+            }
+        }
     }
 
     fn commit_table(&mut self, table: &mut RibTable<A>, fib: &Fib<A>, neighbours: &Neighbours, naming: &mut Naming) {
@@ -127,9 +151,10 @@ impl<A: Address> Rib<A> {
             }
         };
         let down: HashSet<IfIndex> = self.down.clone();
+        let told = table.told();
         for (prefix, _) in dirty {
             let (Some(slot), Some(key)) = (table.routes.get_mut(&prefix), prefix.to_lpm()) else { continue };
-            let new = if slot.entries.is_empty() { 0 } else { self.make(best::<A>(&slot.entries, &down), fib, neighbours) };
+            let new = if slot.entries.is_empty() { 0 } else { self.make(best::<A>(&slot.entries, &down), told(prefix), fib, neighbours) };
             match std::mem::replace(&mut slot.leaf, new) {
                 0 => {}
                 old => gone.push(old),
@@ -165,11 +190,12 @@ impl<A: Address> Rib<A> {
             }
         }
         let mut scoped = Vec::new();
+        let told = table.told();
         for prefix in &table.link_scoped {
             for entry in table.routes.get(prefix).into_iter().flat_map(|slot| &slot.entries) {
                 for hop in &entry.effect.hops {
                     let effect = Effect { hops: vec![*hop], ..(*entry.effect).clone() };
-                    scoped.push((*prefix, hop.dev, self.make(Cow::Owned(effect), fib, neighbours)));
+                    scoped.push((*prefix, hop.dev, self.make(Cow::Owned(effect), told(*prefix), fib, neighbours)));
                 }
             }
         }
@@ -181,26 +207,27 @@ impl<A: Address> Rib<A> {
         }
     }
 
-    /// The `Dst` of an effect, made when no other route has it.
-    fn make(&mut self, effect: Cow<'_, Effect>, fib: &Fib<A>, neighbours: &Neighbours) -> u32 {
-        if let Some(made) = self.made.get_mut(&*effect) {
+    /// The `Dst` of an effect, made when no other route has it; for prefixes of one length only if it is to be told.
+    fn make(&mut self, effect: Cow<'_, Effect>, told: Option<u8>, fib: &Fib<A>, neighbours: &Neighbours) -> u32 {
+        if let Some(made) = self.made.get_mut(&told).and_then(|made| made.get_mut(&*effect)) {
             made.users += 1;
             return made.id;
         }
-        let dst = self.dst(&effect, neighbours).unwrap_or_else(|| Dst::special(Kind::Blackhole));
+        let dst = self.dst(&effect, told, neighbours).unwrap_or_else(|| Dst::special(Kind::Blackhole));
         let id = fib.dsts.insert(Arc::new(dst));
         let effect = Arc::new(effect.into_owned());
         if effect.nexthop != 0 {
             self.made_of.entry(effect.nexthop).or_default().push(id);
         }
-        self.made.insert(effect.clone(), Made { id, users: 1 });
-        self.made_by_id.insert(id, effect);
+        self.made.entry(told).or_default().insert(effect.clone(), Made { id, users: 1 });
+        self.made_by_id.insert(id, (told, effect));
         id
     }
 
     fn unmake(&mut self, id: u32, fib: &Fib<A>) {
-        let Some(effect) = self.made_by_id.get(&id) else { return };
-        let Some(made) = self.made.get_mut(effect) else { return };
+        let Some((told, effect)) = self.made_by_id.get(&id) else { return };
+        let Some(of_length) = self.made.get_mut(told) else { return };
+        let Some(made) = of_length.get_mut(effect) else { return };
         made.users -= 1;
         if made.users == 0 {
             fib.dsts.remove(id);
@@ -210,9 +237,17 @@ impl<A: Address> Rib<A> {
                     self.made_of.remove(&effect.nexthop);
                 }
             }
-            self.made.remove(effect);
+            of_length.remove(effect);
             self.made_by_id.remove(&id);
         }
+    }
+}
+
+impl<A: Address> RibTable<A> {
+    /// The length that the route of a prefix is to know; none where no rule asks for it.
+    fn told(&self) -> impl Fn(Prefix<A>) -> Option<u8> + use<A> {
+        let up_to = self.told_up_to;
+        move |prefix| up_to.filter(|up_to| prefix.len() <= *up_to).map(|_| prefix.len())
     }
 }
 

@@ -16,7 +16,7 @@ use self::hash::FastHash;
 use crate::draft::Draft;
 use crate::fib::Table;
 use crate::nexthops::Nexthops;
-use crate::{Action, Address, ConfigError, IfIndex, Kind, Prefix, Rule, TableId};
+use crate::{Action, Address, ConfigError, IfIndex, Kind, MarkRule, Prefix, Rule, TableId};
 
 /// Routes of a prefix, best first; nearly always one.
 type Entries = SmallVec<[RouteEntry; 1]>;
@@ -53,6 +53,8 @@ struct RibTable<A: Address> {
     link_scoped: BTreeSet<Prefix<A>>,
     /// The `Dst`s of the link-scoped routes.
     scoped: Vec<u32>,
+    /// Routes of prefixes up to this length know it, because a rule asks for it.
+    told_up_to: Option<u8>,
 }
 
 struct Made {
@@ -69,13 +71,16 @@ pub struct Rib<A: Address> {
     /// Tables made since the last commit.
     new: Vec<TableId>,
     rules: Draft<Vec<Rule<A>>>,
+    /// What marks packets as they come in.
+    pub(crate) marks: Draft<Vec<MarkRule<A>>>,
     /// Devices that went down: routes with other ways use those.
     down: Draft<HashSet<IfIndex>>,
     effects: HashSet<Arc<Effect>, FastHash>,
     /// At this number of effects those that no route has any more are forgotten.
     effects_limit: usize,
-    made: HashMap<Arc<Effect>, Made, FastHash>,
-    made_by_id: HashMap<u32, Arc<Effect>>,
+    /// What was made of effects, for prefixes of all lengths and for those that know theirs.
+    made: HashMap<Option<u8>, HashMap<Arc<Effect>, Made, FastHash>>,
+    made_by_id: HashMap<u32, (Option<u8>, Arc<Effect>)>,
     /// The `Dst`s of routes that name a nexthop object, by its number.
     made_of: HashMap<u32, Vec<u32>>,
     nexthops: Nexthops,
@@ -91,10 +96,11 @@ impl<A: Address> Rib<A> {
             dirty: Vec::new(),
             new: Vec::new(),
             rules: Draft::new(Vec::new()),
+            marks: Draft::new(Vec::new()),
             down: Draft::new(HashSet::new()),
             effects: HashSet::default(),
             effects_limit: 1024,
-            made: HashMap::default(),
+            made: HashMap::new(),
             made_by_id: HashMap::new(),
             made_of: HashMap::new(),
             nexthops: Nexthops::default(),
@@ -143,6 +149,7 @@ impl<A: Address> Rib<A> {
                 dirty: Vec::new(),
                 link_scoped: BTreeSet::new(),
                 scoped: Vec::new(),
+                told_up_to: None,
             }
         })
     }
@@ -153,15 +160,29 @@ impl<A: Address> Rib<A> {
 
     /// Adds a rule behind those of its preference.
     pub(crate) fn rule_add(&mut self, rule: Rule<A>) -> Result<(), ConfigError> {
-        if self.rules.contains(&rule) {
+        if self.rules.iter().any(|other| other.is_same(&rule)) {
             return Err(ConfigError::Exists("rule"));
         }
+        self.rule_push(rule);
+        Ok(())
+    }
+
+    /// Puts a rule behind all others of its preference, also one that is there already: a kernel that is followed has its own ideas of what is the same.
+    pub(crate) fn rule_push(&mut self, rule: Rule<A>) {
         if let Action::Lookup(table) = rule.action {
             self.table(table);
         }
         let at = self.rules.partition_point(|other| other.pref <= rule.pref);
         self.rules.insert(at, rule);
-        Ok(())
+    }
+
+    /// Removes every rule that `matches`; how many.
+    pub(crate) fn rules_flush(&mut self, matches: impl Fn(&Rule<A>) -> bool) -> usize {
+        let before = self.rules.len();
+        if self.rules.iter().any(&matches) {
+            self.rules.retain(|rule| !matches(rule));
+        }
+        before - self.rules.len()
     }
 
     /// Removes the first rule that `matches`.

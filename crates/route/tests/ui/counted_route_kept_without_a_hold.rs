@@ -9,7 +9,7 @@ struct Parked {
 
 fn main() {
     let any = Ipv4Addr::UNSPECIFIED;
-    let flow = Flow { dst: any, src: any, iif: IfIndex::LO, vrf: IfIndex(0), vrf_table: None, link: IfIndex::LO };
+    let flow = Flow { src: any, ..Flow::new(any, IfIndex::LO) };
     let editor = Editor::new();
     let network = editor.network();
     network.domain().reader().burst(|guard| {

@@ -3,7 +3,7 @@ use std::net::Ipv4Addr;
 
 fn main() {
     let any = Ipv4Addr::UNSPECIFIED;
-    let flow = Flow { dst: any, src: any, iif: IfIndex::LO, vrf: IfIndex(0), vrf_table: None, link: IfIndex::LO };
+    let flow = Flow { src: any, ..Flow::new(any, IfIndex::LO) };
     let editor = Editor::new();
     let network = editor.network();
     let mut kept = Vec::new();

@@ -14,6 +14,7 @@ const IFLA_MTU: u16 = 4;
 const IFLA_MASTER: u16 = 10;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_AF_SPEC: u16 = 26;
+const IFLA_GROUP: u16 = 27;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const IFLA_VRF_TABLE: u16 = 1;
@@ -54,6 +55,8 @@ pub struct Device {
     pub up: bool,
     /// It has a carrier.
     pub carrier: bool,
+    /// `group`.
+    pub group: u32,
     /// The device it belongs to: a VRF device, a bridge, a bond.
     pub master: Option<IfIndex>,
     /// IPv4 settings.
@@ -87,6 +90,7 @@ pub fn link(body: &[u8]) -> Option<Device> {
         mtu: 0,
         up: flags & IFF_UP != 0,
         carrier: flags & IFF_LOWER_UP != 0,
+        group: 0,
         master: None,
         conf4: Conf4::default(),
         // What the kernel says nothing about is a device without IPv6.
@@ -99,6 +103,7 @@ pub fn link(body: &[u8]) -> Option<Device> {
             IFLA_IFNAME => device.name = text(value)?.into(),
             IFLA_MTU => device.mtu = u32_of(value)?,
             IFLA_MASTER => device.master = u32_of(value).filter(|master| *master != 0).map(IfIndex),
+            IFLA_GROUP => device.group = u32_of(value)?,
             IFLA_LINKINFO => info = value,
             IFLA_AF_SPEC => settings(value, &mut device),
             _ => {}

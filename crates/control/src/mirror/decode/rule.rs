@@ -1,8 +1,8 @@
 //! `RTM_NEWRULE`: policy rules.
 
-use route::{Prefix, TableId};
+use route::{Action, Mark, Ports, Prefix, Selector, TableId};
 
-use super::{Family, attributes, text, u8_at, u32_at, u32_of};
+use super::{Family, attributes, text, u8_at, u16_at, u32_at, u32_of};
 use crate::mirror::Reason;
 
 /// `struct fib_rule_hdr`.
@@ -12,42 +12,59 @@ const FRA_SRC: u16 = 2;
 const FRA_IIFNAME: u16 = 3;
 const FRA_GOTO: u16 = 4;
 const FRA_PRIORITY: u16 = 6;
+const FRA_FWMARK: u16 = 10;
 const FRA_SUPPRESS_IFGROUP: u16 = 13;
 const FRA_SUPPRESS_PREFIXLEN: u16 = 14;
 const FRA_TABLE: u16 = 15;
+const FRA_FWMASK: u16 = 16;
+const FRA_OIFNAME: u16 = 17;
 const FRA_PAD: u16 = 18;
 const FRA_L3MDEV: u16 = 19;
 const FRA_PROTOCOL: u16 = 21;
+const FRA_IP_PROTO: u16 = 22;
+const FRA_SPORT_RANGE: u16 = 23;
+const FRA_DPORT_RANGE: u16 = 24;
+const FRA_DSCP: u16 = 25;
+const FRA_SPORT_MASK: u16 = 28;
+const FRA_DPORT_MASK: u16 = 29;
+const FRA_DSCP_MASK: u16 = 30;
 const FIB_RULE_INVERT: u32 = 2;
 const FR_ACT_TO_TBL: u8 = 1;
+const FR_ACT_GOTO: u8 = 2;
 const FR_ACT_NOP: u8 = 3;
-
-/// Where a rule sends.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum RuleAction {
-    /// To a table.
-    Lookup(TableId),
-    /// To the table of the packet's VRF.
-    Vrf,
-    /// To the next rule.
-    Nop,
-    /// Packets that the rule may be for are left to the kernel.
-    Unsupported(Reason),
-}
+const FR_ACT_BLACKHOLE: u8 = 6;
+const FR_ACT_UNREACHABLE: u8 = 7;
+const FR_ACT_PROHIBIT: u8 = 8;
 
 /// A rule of the kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KernelRule<A: route::Address> {
     /// Preference: lower is asked first.
     pub pref: u32,
-    /// Sources it is for.
-    pub from: Option<Prefix<A>>,
-    /// Destinations it is for.
-    pub to: Option<Prefix<A>>,
-    /// The device it is for, by name: there need be none.
+    /// The packets it is for, devices left out. Of a rule that noref does not understand, all that it may be for.
+    pub select: Selector<A>,
+    /// The device in, by name: there need be none.
     pub iif: Option<Box<str>>,
-    /// Where it sends.
-    pub action: RuleAction,
+    /// The device out, by name.
+    pub oif: Option<Box<str>>,
+    /// What it does; why not, when packets that it may be for are left to the kernel.
+    pub action: Result<Action, Reason>,
+    /// As [`route::Rule::suppress_len`].
+    pub suppress_len: Option<u8>,
+    /// As [`route::Rule::suppress_group`].
+    pub suppress_group: Option<u32>,
+    /// Who set it.
+    pub protocol: u8,
+}
+
+/// What the attributes of a rule say, those apart that say something together.
+#[derive(Default)]
+struct Parts {
+    table: u32,
+    target: Option<u32>,
+    mark: u32,
+    mask: Option<u32>,
+    unsupported: Option<Reason>,
 }
 
 /// Reads a rule of family `A`.
@@ -55,56 +72,94 @@ pub fn rule<A: Family>(body: &[u8]) -> Option<KernelRule<A>> {
     if u8_at(body, 0)? != A::NUMBER {
         return None;
     }
-    let (to_len, from_len) = (u8_at(body, 1)?, u8_at(body, 2)?);
     let (tos, action, flags) = (u8_at(body, 3)?, u8_at(body, 7)?, u32_at(body, 8)?);
-    let mut table = u32::from(u8_at(body, 4)?);
-    let mut rule = KernelRule { pref: 0, from: None, to: None, iif: None, action: RuleAction::Nop };
-    let mut l3mdev = false;
-    let mut unsupported = (tos != 0).then_some(Reason::Selector("tos"));
+    let mut rule = KernelRule {
+        pref: 0,
+        select: Selector { tos: (tos != 0).then_some(tos), ..Selector::default() },
+        iif: None,
+        oif: None,
+        action: Ok(Action::Nop),
+        suppress_len: None,
+        suppress_group: None,
+        protocol: 0,
+    };
+    let mut parts = Parts { table: u8_at(body, 4)?.into(), ..Parts::default() };
+    let lens = (u8_at(body, 1)?, u8_at(body, 2)?);
     for (kind, value) in attributes(body.get(HEADER_LEN..)?) {
-        match kind {
-            FRA_DST => rule.to = Some(Prefix::new(A::read(value)?, to_len)?),
-            FRA_SRC => rule.from = Some(Prefix::new(A::read(value)?, from_len)?),
-            FRA_IIFNAME => rule.iif = Some(text(value)?.into()),
-            FRA_PRIORITY => rule.pref = u32_of(value)?,
-            FRA_TABLE => table = u32_of(value)?,
-            FRA_L3MDEV => l3mdev = u8_at(value, 0)? != 0,
-            // All ones stand for none.
-            FRA_SUPPRESS_PREFIXLEN | FRA_SUPPRESS_IFGROUP if u32_of(value) == Some(u32::MAX) => {}
-            FRA_PAD | FRA_PROTOCOL | FRA_GOTO => {}
-            other => unsupported = Some(selector(other)),
+        read(&mut rule, &mut parts, lens, kind, value)?;
+    }
+    let Parts { table, target, mark, mask, unsupported } = parts;
+    let mask = mask.unwrap_or(if mark == 0 { 0 } else { u32::MAX });
+    rule.select.mark = (mask != 0).then_some(Mark { value: mark, mask });
+    rule.select.not = flags & FIB_RULE_INVERT != 0;
+    let unsupported = unsupported.or(rule.select.mark.is_some().then_some(Reason::Mark));
+    rule.action = match action {
+        _ if unsupported.is_some() => Err(unsupported?),
+        FR_ACT_TO_TBL if rule.select.l3mdev => Ok(Action::Vrf),
+        FR_ACT_TO_TBL => Ok(Action::Lookup(TableId(table))),
+        FR_ACT_GOTO => Ok(target.map_or(Action::Nop, Action::Goto)),
+        FR_ACT_NOP => Ok(Action::Nop),
+        FR_ACT_BLACKHOLE => Ok(Action::Blackhole),
+        FR_ACT_UNREACHABLE => Ok(Action::Unreachable),
+        FR_ACT_PROHIBIT => Ok(Action::Prohibit),
+        other => Err(Reason::RuleAction(other)),
+    };
+    if rule.action.is_err() {
+        rule.select.mark = None;
+        if rule.select.not {
+            // What it is not for cannot be told: it may be for every packet.
+            (rule.select, rule.iif, rule.oif) = (Selector::default(), None, None);
         }
     }
-    if flags & FIB_RULE_INVERT != 0 {
-        // It is for every packet that the selectors are not for.
-        (rule.from, rule.to, rule.iif) = (None, None, None);
-        unsupported = Some(Reason::Selector("not"));
-    }
-    rule.action = match (unsupported, action) {
-        (Some(reason), _) => RuleAction::Unsupported(reason),
-        (None, FR_ACT_TO_TBL) if l3mdev => RuleAction::Vrf,
-        (None, FR_ACT_TO_TBL) => RuleAction::Lookup(TableId(table)),
-        (None, FR_ACT_NOP) => RuleAction::Nop,
-        (None, action) => RuleAction::Unsupported(Reason::RuleAction(action)),
-    };
     Some(rule)
+}
+
+/// Reads one attribute. None of one that is broken.
+fn read<A: Family>(rule: &mut KernelRule<A>, parts: &mut Parts, (to_len, from_len): (u8, u8), kind: u16, value: &[u8]) -> Option<()> {
+    let select = &mut rule.select;
+    match kind {
+        FRA_DST => select.to = Some(Prefix::new(A::read(value)?, to_len)?),
+        FRA_SRC => select.from = Some(Prefix::new(A::read(value)?, from_len)?),
+        FRA_IIFNAME => rule.iif = Some(text(value)?.into()),
+        FRA_OIFNAME => rule.oif = Some(text(value)?.into()),
+        FRA_GOTO => parts.target = Some(u32_of(value)?),
+        FRA_PRIORITY => rule.pref = u32_of(value)?,
+        FRA_FWMARK => parts.mark = u32_of(value)?,
+        FRA_FWMASK => parts.mask = Some(u32_of(value)?),
+        FRA_TABLE => parts.table = u32_of(value)?,
+        FRA_L3MDEV => select.l3mdev = u8_at(value, 0)? != 0,
+        FRA_PROTOCOL => rule.protocol = u8_at(value, 0)?,
+        FRA_IP_PROTO => select.protocol = Some(u8_at(value, 0)?),
+        FRA_SPORT_RANGE => select.sport = Some(ports(value)?),
+        FRA_DPORT_RANGE => select.dport = Some(ports(value)?),
+        FRA_DSCP => select.dscp = Some(u8_at(value, 0)?),
+        // All ones stand for none.
+        FRA_SUPPRESS_PREFIXLEN => rule.suppress_len = Some(u32_of(value)?).filter(|len| *len != u32::MAX).map(|len| len.min(254) as u8),
+        FRA_SUPPRESS_IFGROUP => rule.suppress_group = Some(u32_of(value)?).filter(|group| *group != u32::MAX),
+        // Of a single port all bits count; a range has no mask.
+        FRA_SPORT_MASK | FRA_DPORT_MASK if u16_at(value, 0) == Some(u16::MAX) => {}
+        // All six bits of DSCP.
+        FRA_DSCP_MASK if u8_at(value, 0) == Some(63) => {}
+        FRA_PAD => {}
+        other => parts.unsupported = Some(selector(other)),
+    }
+    Some(())
+}
+
+fn ports(value: &[u8]) -> Option<Ports> {
+    Some(Ports { first: u16_at(value, 0)?, last: u16_at(value, 2)? })
 }
 
 /// What an attribute that noref does not know is called by `ip rule`.
 fn selector(kind: u16) -> Reason {
     Reason::Selector(match kind {
-        10 | 16 => "fwmark",
         11 => "realms",
         12 => "tun_id",
-        FRA_SUPPRESS_IFGROUP => "suppress_ifgroup",
-        FRA_SUPPRESS_PREFIXLEN => "suppress_prefixlength",
-        17 => "oif",
         20 => "uidrange",
-        22 => "ipproto",
-        23 | 28 => "sport",
-        24 | 29 => "dport",
-        25 | 30 => "dscp",
         26 | 27 => "flowlabel",
+        FRA_SPORT_MASK => "a mask of sport",
+        FRA_DPORT_MASK => "a mask of dport",
+        FRA_DSCP_MASK => "a mask of dscp",
         other => return Reason::Attribute("a rule", other),
     })
 }
