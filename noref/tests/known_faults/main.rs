@@ -6,4 +6,5 @@ mod endpoint;
 mod forwarding;
 mod headend;
 mod router;
+mod rules;
 mod vrf;

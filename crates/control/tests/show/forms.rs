@@ -123,6 +123,32 @@ fn what_changes_something_shows_nothing() {
 }
 
 #[test]
+fn rules_by_mark_and_marks_are_shown_as_they_are_written() {
+    let mut router = router();
+    let lines = "\
+rule add fwmark 0x10 blackhole pref 403
+rule add fwmark 0/0xff unreachable pref 404
+rule add not fwmark 0x1ff/0xff lookup 7 pref 405
+rule add fwmark 0 lookup 7 pref 406
+mark add iif e0 to 10.9.0.0/16 ipproto udp dport 53 set 0x10/0xff
+mark add sport 1000-2000 dscp EF set 7
+";
+    router.apply(lines, "request").unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(shown(&router, "ip rule show fwmark 0x10"), "403:\tfrom all fwmark 0x10 blackhole\n");
+    assert_eq!(shown(&router, "ip rule show pref 404"), "404:\tfrom all fwmark 0/0xff unreachable\n");
+    assert_eq!(shown(&router, "ip rule show table 7"), "405:\tnot from all fwmark 0x1ff/0xff lookup 7\n406:\tfrom all lookup 7\n");
+    let marks = "\
+-4 mark add from all to 10.9.0.0/16 iif e0 ipproto udp dport 53 set 0x10/0xff
+-4 mark add from all sport 1000-2000 dscp EF set 0x7
+-6 mark add from all sport 1000-2000 dscp EF set 0x7
+";
+    assert_eq!(shown(&router, "mark show"), marks);
+    let again = Configuration::apply(&mut router, &format!("mark flush\n{marks}"), "request");
+    again.unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(shown(&router, "mark"), marks);
+}
+
+#[test]
 fn what_cannot_be_shown_is_refused_by_name() {
     let read = |line, why: &str| assert_eq!(refused(line), (why.to_owned(), false), "{line}");
     read("ip -j route", "\"-json\" is not implemented yet");
@@ -135,7 +161,7 @@ fn what_cannot_be_shown_is_refused_by_name() {
     read("ip route show table cache", "noref has no cache of routes");
     read("ip route show tos 4", "\"tos\" of routes to show is not implemented yet");
     read("ip -6 route show 10.0.0.0/8", "\"10.0.0.0\" is not an IPv6 address: it is an IPv4 address");
-    read("ip rule show table 5", "\"table\" is too much here: the command is complete");
+    read("ip rule show from nowhere", "\"nowhere\" is not an address: \"nowhere\" is not a number");
     read("ip link show type bridge", "\"type bridge\" is not implemented yet");
     read("ip route\nip rule", "a line that shows something stands alone");
     let found = |line, why: &str| assert_eq!(refused(line), (why.to_owned(), true), "{line}");

@@ -95,6 +95,29 @@ ip neigh add 10.0.0.3 lladdr 02:00:00:00:0f:01 dev e0 nud stale
 ip neigh add 10.0.0.4 dev e0 nud failed
 ip -6 neigh add fd00::5 lladdr 02:00:00:00:0f:02 dev e0 nud permanent
 ip sr tunsrc set fd00::77
+ip rule add not from 10.1.0.0/16 to 10.9.0.0/16 lookup 7 pref 400
+ip rule add goto 402 pref 401
+ip rule add goto 999 pref 401 iif e1
+ip rule add iif e0 oif e1 nop pref 402
+ip rule add blackhole pref 403
+ip rule add from 10.4.0.0/16 unreachable pref 404
+ip rule add dport 1-2 prohibit pref 405 proto static
+ip rule add tos 0x10 lookup 7 pref 406
+ip rule add ipproto udp sport 100-200 dport 53 lookup 7 pref 407
+ip rule add ipproto 253 lookup main suppress_prefixlength 0 pref 408
+ip rule add lookup 7 suppress_ifgroup default pref 409
+ip rule add lookup 7 suppress_prefixlength 8 suppress_ifgroup 3 pref 410
+ip rule add l3mdev pref 411
+ip rule add l3mdev unreachable pref 412
+ip rule add lookup 7
+ip rule add from 10.3.3.3 lookup local pref 413
+ip rule add lookup 8 pref 414
+ip rule add lookup 8 pref 415
+ip rule del lookup 8
+ip rule add lookup 9 pref 416
+ip rule flush lookup 9
+ip -6 rule add tos CS1 lookup 7 pref 400
+ip -6 rule add from fd00:1::/64 ipproto ipv6-icmp lookup 7 pref 401
 ";
 
 /// What is asked of them beside.
