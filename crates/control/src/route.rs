@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 
-use route::{Kind, TableId};
+use route::{Kind, Metrics, TableId};
 
 use crate::addr;
 use crate::address::{self, Family, Prefix};
 use crate::command::{self, Seen, Verb, verb};
+use crate::dsfield;
 use crate::encap;
 use crate::error::Error;
 use crate::keyword::{self, Keyword, full, short};
@@ -15,7 +16,7 @@ use crate::number;
 use crate::protocol;
 use crate::span::{Spanned, Word};
 use crate::table;
-use crate::words::{Words, once, unknown};
+use crate::words::{Words, no_value, once, unknown};
 
 /// An `ip route` command.
 #[derive(Clone, PartialEq, Debug)]
@@ -36,8 +37,14 @@ pub struct RouteCommand<'t> {
     pub protocol: Option<Spanned<u8>>,
     /// Scope, a number.
     pub scope: Option<Spanned<u8>>,
-    /// Largest packet, bytes. `lock` makes no difference: noref does not learn path MTUs for routes.
+    /// Largest packet, bytes.
     pub mtu: Option<Spanned<u32>>,
+    /// `tos`: the packets that it is for.
+    pub tos: Option<Spanned<u8>>,
+    /// `from`: the sources whose packets it is for, in IPv6.
+    pub from: Option<Spanned<Prefix>>,
+    /// `hoplimit`, `advmss`, `mtu lock`: noref does not learn path MTUs for routes, and has no TCP, so that the last two are only kept to be shown.
+    pub metrics: Metrics,
     /// Source of packets that the router makes.
     pub source: Option<Spanned<IpAddr>>,
     /// Ways out; none for types that lead nowhere.
@@ -94,6 +101,11 @@ enum Key {
     Metric,
     Scope,
     Mtu,
+    Tos,
+    From,
+    HopLimit,
+    AdvMss,
+    TtlPropagate,
     Onlink,
     Nexthop,
     Protocol,
@@ -111,17 +123,17 @@ const KEYS: &[Keyword<Key>] = &[
     full("src", Key::Source),
     full("as", Key::Later),
     full("via", Key::Via),
-    full("from", Key::Later),
-    full("tos", Key::Later),
-    short("dsfield", Key::Later),
+    full("from", Key::From),
+    full("tos", Key::Tos),
+    short("dsfield", Key::Tos),
     full("expires", Key::Later),
     short("metric", Key::Metric),
     short("priority", Key::Metric),
     full("preference", Key::Metric),
     full("scope", Key::Scope),
     full("mtu", Key::Mtu),
-    full("hoplimit", Key::Later),
-    full("advmss", Key::Later),
+    full("hoplimit", Key::HopLimit),
+    full("advmss", Key::AdvMss),
     short("reordering", Key::Later),
     full("rtt", Key::Later),
     full("rto_min", Key::Later),
@@ -145,7 +157,7 @@ const KEYS: &[Keyword<Key>] = &[
     full("oif", Key::Device),
     short("pref", Key::Later),
     full("encap", Key::Encap),
-    full("ttl-propagate", Key::Later),
+    full("ttl-propagate", Key::TtlPropagate),
     short("fastopen_no_cookie", Key::Later),
     full("to", Key::To),
 ];
@@ -193,6 +205,9 @@ struct Given<'t> {
     protocol: Option<Spanned<u8>>,
     scope: Option<Spanned<u8>>,
     mtu: Option<Spanned<u32>>,
+    tos: Option<Spanned<u8>>,
+    from: Option<Spanned<Option<Prefix>>>,
+    metrics: Metrics,
     source: Option<Spanned<IpAddr>>,
     /// The one way out, said of the route itself.
     single: Nexthop<'t>,
@@ -212,6 +227,9 @@ impl<'t> Given<'t> {
         protocol: None,
         scope: None,
         mtu: None,
+        tos: None,
+        from: None,
+        metrics: Metrics { hop_limit: 0, adv_mss: 0, mtu_lock: false },
         source: None,
         single: Nexthop::EMPTY,
         hops: Vec::new(),
@@ -226,9 +244,35 @@ impl<'t> Given<'t> {
             Some(Key::Metric) => once(&mut self.metric, number::u32(words.value("a metric")?, "a metric")?, word),
             Some(Key::Scope) => once(&mut self.scope, addr::scope(words.value("a scope")?)?, word),
             Some(Key::Mtu) => {
-                words.take("lock");
+                self.metrics.mtu_lock = words.take("lock");
                 once(&mut self.mtu, number::u32(words.value("a number of bytes")?, "an MTU")?, word)
             }
+            Some(Key::Tos) => {
+                let value = words.value("a type of service")?;
+                let tos = dsfield::parse(value)?;
+                if tos.value & 3 != 0 {
+                    return Err(no_value(value, "a type of service", "its two lowest bits are those of ECN and must be 0"));
+                }
+                once(&mut self.tos, tos, word)
+            }
+            Some(Key::From) => {
+                let value = words.value("a prefix")?;
+                let prefix = address::prefix(value, self.family)?;
+                self.family = prefix.value.map(Prefix::family).or(self.family);
+                once(&mut self.from, prefix, word)
+            }
+            Some(Key::HopLimit) => {
+                words.take("lock");
+                self.metrics.hop_limit = number::u8(words.value("a number of hops")?, "a hop limit")?.value;
+                Ok(())
+            }
+            Some(Key::AdvMss) => {
+                words.take("lock");
+                self.metrics.adv_mss = number::u32(words.value("a number of bytes")?, "a segment size")?.value;
+                Ok(())
+            }
+            // It is about labels of MPLS.
+            Some(Key::TtlPropagate) => words.keyword(SWITCH, "value").map(|_| ()),
             Some(Key::Onlink) => {
                 self.single.onlink = true;
                 Ok(())
@@ -282,7 +326,8 @@ impl<'t> Given<'t> {
 
     /// The command, once all is said.
     fn command(self, operation: RouteOperation, words: &Words<'_, 't>) -> Result<RouteCommand<'t>, Error> {
-        let Given { family, destination, kind, table, metric, protocol, scope, mtu, source, single, mut hops, nexthop } = self;
+        let Given { family, destination, kind, table, metric, protocol, scope, mtu, tos, from, metrics, source, single, mut hops, nexthop } =
+            self;
         let destination = destination.ok_or_else(|| words.incomplete("\"ip route\"", "a destination (a prefix or \"default\")"))?;
         let family = family.unwrap_or(Family::V4);
         let prefix = destination.value.unwrap_or(Prefix::all(family));
@@ -312,10 +357,36 @@ impl<'t> Given<'t> {
         if family == Family::V4 {
             hops.iter().filter_map(|hop| hop.encap.as_ref()).try_for_each(encap::takes_ipv4)?;
         }
+        if let Some(tos) = tos.filter(|_| family == Family::V6) {
+            return Err(Error::refused(tos.span, "an IPv6 route is for every traffic class"));
+        }
+        // From everywhere is from nowhere in particular.
+        let from = from.and_then(|from| Some(Spanned::new(from.value?.masked(), from.span))).filter(|from| from.value.len != 0);
+        if let Some(from) = from.filter(|_| family == Family::V4) {
+            return Err(Error::refused(from.span, "an IPv4 route is for every source; a rule can tell sources apart"));
+        }
         let destination = Spanned::new(masked, destination.span);
-        Ok(RouteCommand { operation, family, destination, kind, table, metric, protocol, scope, mtu, source, hops, nexthop })
+        Ok(RouteCommand {
+            operation,
+            family,
+            destination,
+            kind,
+            table,
+            metric,
+            protocol,
+            scope,
+            mtu,
+            tos,
+            from,
+            metrics,
+            source,
+            hops,
+            nexthop,
+        })
     }
 }
+
+const SWITCH: &[Keyword<bool>] = &[full("enabled", true), full("disabled", false)];
 
 /// The type that `word` names. One that noref does not have yet is refused.
 pub(crate) fn kind(keyword: &Keyword<Option<Kind>>, word: Word<'_>) -> Result<Spanned<Kind>, Error> {
@@ -455,7 +526,7 @@ mod tests {
         assert_eq!(fault("ip route add default dev e0 dev e1"), "\"dev\" is given twice");
         assert_eq!(fault("ip route add 10.0.0.0/8 11.0.0.0/8"), "unknown keyword \"11.0.0.0/8\"");
         assert_eq!(fault("ip route add default dev e0 table blue"), "unknown table \"blue\"");
-        assert_eq!(fault("ip route add default dev e0 tos 0x10"), "\"tos\" of a route is not implemented yet");
+        assert_eq!(fault("ip route add default dev e0 realms 7"), "\"realms\" of a route is not implemented yet");
         assert_eq!(fault("ip route add default dev e0 s 5"), "\"s\" of a route is not implemented yet");
         assert_eq!(fault("ip route add 10.0.0.0/8 dev e0 src fd00::1"), "\"fd00::1\" is not an IPv4 address: it is an IPv6 address");
     }

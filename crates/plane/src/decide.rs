@@ -349,7 +349,7 @@ mod tests {
             let dt6 = Sid::build(action("End.DT6").unwrap(), &Attributes { table: Some(table), ..Attributes::default() }).unwrap();
             let id = SidId(tables.sids.insert(Arc::new(dt6)));
             let by = |dev, encap| Effect::new(Kind::Unicast, vec![Hop { dev, via: None, onlink: false, encap, weight: 1 }]);
-            let head = MirroredRoute { metric: 0, protocol: 0, scope: 0 };
+            let head = MirroredRoute::default();
             editor.mirror_routes(TableId::MAIN, Prefix::new(sid, 128).unwrap(), [(head, by(IfIndex(7), Encap::Seg6Local(id)))]);
             editor.mirror_routes(table, all, [(head, by(IfIndex::KERNEL, Encap::None))]);
             editor.commit();

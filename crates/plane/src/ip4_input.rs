@@ -109,7 +109,7 @@ mod tests {
         editor.mirror_rules([Rule::<Ipv4Addr>::all(0, route::Action::Lookup(TableId::MAIN))]);
         let hop = Hop { dev: IfIndex(8), via: Some("fe80::2".parse().unwrap()), onlink: true, encap: Encap::None, weight: 1 };
         let effect = Effect::new(Kind::Unicast, vec![hop]);
-        let route = MirroredRoute { metric: 0, protocol: 0, scope: 0 };
+        let route = MirroredRoute::default();
         editor.mirror_routes(TableId::MAIN, Prefix::new(to, 32).unwrap(), [(route, effect)]);
         editor.neighbour_put(IfIndex(8), "fe80::2".parse().unwrap(), NeighbourState::Permanent, mac, false).unwrap();
         editor.commit();

@@ -94,7 +94,7 @@ mod tests {
         editor.mirror_rules([Rule::<Ipv4Addr>::all(0, Action::Lookup(unknown))]);
         let hop = Hop { dev: IfIndex::KERNEL, via: None, onlink: false, encap: Encap::None, weight: 1 };
         let effect = Effect::new(Kind::Unicast, vec![hop]);
-        editor.mirror_routes(unknown, all, [(MirroredRoute { metric: 0, protocol: 0, scope: 0 }, effect)]);
+        editor.mirror_routes(unknown, all, [(MirroredRoute::default(), effect)]);
         editor.commit();
         let mut worker = Worker::new(Arc::new(Tables::beside_kernel(editor.network().clone())), RouteRefs::Noref);
         let ip = Ipv4::new(Ipv4Addr::new(10, 9, 0, 2), Ipv4Addr::new(10, 8, 0, 2));

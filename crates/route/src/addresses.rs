@@ -206,7 +206,7 @@ impl Editor {
         if add {
             let effect = rib.intern(effect);
             let scope = if kind == Kind::Local { SCOPE_HOST } else { SCOPE_LINK };
-            let entry = RouteEntry { metric, protocol: PROTO_KERNEL, scope, effect };
+            let entry = RouteEntry { select: crate::Select::default(), metric, protocol: PROTO_KERNEL, scope, effect };
             // Two interfaces may have the same subnet or group: the first one's route stays the best.
             let _ = rib.put(table, prefix, entry, Put::Append);
         } else {

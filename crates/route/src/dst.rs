@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rcu::Ref;
 
-use crate::{IfIndex, Neighbour, NeighbourState, PolicyId, SidId};
+use crate::{Choice, IfIndex, Neighbour, NeighbourState, PolicyId, SidId};
 
 /// The route a packet carries: borrowed, or held so that it may be parked. One word.
 pub type DstRef<'g> = Ref<'g, Dst>;
@@ -107,6 +107,21 @@ pub struct Dst {
     pub sharing: Sharing,
     /// Length of the prefixes it is for, where a rule asks for that (`suppress_prefixlength`); else [`Dst::ANY_LEN`].
     pub prefix_len: u8,
+    /// Further metrics.
+    pub metrics: Metrics,
+    /// It is no route: the routes of its prefix are for some packets only, and this says which. Of kind [`Kind::Throw`].
+    pub choice: Option<Box<Choice>>,
+}
+
+/// Metrics of a route beside its MTU.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Metrics {
+    /// `hoplimit`: TTL or hop limit of packets that the router makes; 0: none given.
+    pub hop_limit: u8,
+    /// `advmss`: what TCP of the host would announce. noref has none: it is kept to be shown.
+    pub adv_mss: u32,
+    /// `mtu lock`: kept to be shown.
+    pub mtu_lock: bool,
 }
 
 /// How flows choose among the ways of a route.
@@ -125,7 +140,17 @@ impl Dst {
 
     /// A route without a way out.
     pub fn special(kind: Kind) -> Dst {
-        Dst { kind, nexthop: None, more: Box::default(), mtu: 0, src: None, sharing: Sharing::Plain, prefix_len: Dst::ANY_LEN }
+        Dst {
+            kind,
+            nexthop: None,
+            more: Box::default(),
+            mtu: 0,
+            src: None,
+            sharing: Sharing::Plain,
+            prefix_len: Dst::ANY_LEN,
+            metrics: Metrics::default(),
+            choice: None,
+        }
     }
 
     /// A route by these ways, which share the 2^31 hash values of flows by weight (Linux `fib_rebalance`).

@@ -152,15 +152,30 @@ impl<A: Address> Fib<A> {
         let ask =
             || if flow.dst.is_link_scoped() { self.lookup_scoped(guard, table, flow) } else { table.lpm.lookup(guard, flow.dst.key()) };
         let mut id = ask();
-        let mut dst = self.dsts.get(guard, id);
+        let mut dst = self.decided(guard, id, flow);
         for _ in 0..RETRIES {
             if id == 0 || dst.is_some() {
                 break;
             }
             id = ask();
-            dst = self.dsts.get(guard, id);
+            dst = self.decided(guard, id, flow);
         }
         self.found(guard, dst, refs)
+    }
+
+    /// The route of this number; where it says that it is for some packets only, the one that takes this. None when there is none, or was.
+    fn decided<'g>(&self, guard: &Guard<'g>, id: u32, flow: &Flow<A>) -> Option<DstRef<'g>> {
+        let mut dst = self.dsts.get(guard, id)?;
+        // Each step leads to a shorter prefix.
+        for _ in 0..=A::BITS {
+            let Some(choice) = &dst.choice else { break };
+            let next = choice.of(flow);
+            if next == 0 {
+                break;
+            }
+            dst = self.dsts.get(guard, next)?;
+        }
+        Some(dst)
     }
 
     /// On a link a longer prefix of another interface does not count.

@@ -1,6 +1,6 @@
 //! Tables that follow a kernel's: they are told what is there, and derive and refuse nothing.
 
-use crate::{Editor, Effect, Family, IfIndex, Link, Prefix, Put, RouteEntry, Rule, TableId};
+use crate::{Editor, Effect, Family, IfIndex, Link, Prefix, Put, RouteEntry, Rule, Select, TableId};
 
 impl Editor {
     /// As [`Editor::new`], for the mirror of a kernel: there is no rule, and no address, route or interface is made because of another. The functions
@@ -39,10 +39,10 @@ impl Editor {
     ) {
         let rib = A::rib(self).0;
         while rib.remove(table, prefix, |_| true).is_ok() {}
-        for (MirroredRoute { metric, protocol, scope }, effect) in routes {
+        for (MirroredRoute { select, metric, protocol, scope }, effect) in routes {
             let effect = rib.intern(effect);
             // One that is there twice does nothing the second time.
-            let _ = rib.put(table, prefix, RouteEntry { metric, protocol, scope, effect }, Put::Append);
+            let _ = rib.put(table, prefix, RouteEntry { select, metric, protocol, scope, effect }, Put::Append);
         }
     }
 
@@ -55,8 +55,10 @@ impl Editor {
 }
 
 /// A route without what it does: see [`RouteEntry`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MirroredRoute {
+    /// Which packets it is for.
+    pub select: Select,
     /// Lower is better.
     pub metric: u32,
     /// Protocol number (`proto`).
@@ -81,7 +83,7 @@ mod tests {
     fn what_is_told_takes_the_place_of_what_was_there() {
         let mut editor = Editor::mirror();
         let prefix = Prefix::new(Ipv4Addr::new(10, 9, 0, 0), 16).unwrap();
-        let route = |metric| MirroredRoute { metric, protocol: 3, scope: 253 };
+        let route = |metric| MirroredRoute { metric, protocol: 3, scope: 253, ..MirroredRoute::default() };
         editor.mirror_routes(TableId::MAIN, prefix, [(route(0), to(7)), (route(5), to(8))]);
         editor.mirror_routes(TableId::MAIN, prefix, [(route(5), to(9))]);
         editor.commit();

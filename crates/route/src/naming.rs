@@ -65,7 +65,7 @@ mod tests {
     fn entry(policy: u32) -> RouteEntry {
         let hop = Hop { dev: IfIndex(2), via: None, onlink: false, encap: Encap::Seg6(PolicyId(policy)), weight: 1 };
         let effect = Arc::new(Effect::new(Kind::Unicast, vec![hop]));
-        RouteEntry { metric: 0, protocol: 3, scope: 0, effect }
+        RouteEntry { select: crate::Select::default(), metric: 0, protocol: 3, scope: 0, effect }
     }
 
     #[test]

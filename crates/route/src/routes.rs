@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use crate::{
-    Address, ConfigError, Editor, Effect, Encap, Family, Hop, IfIndex, Kind, Prefix, Put, RouteEntry, SCOPE_HOST, SCOPE_LINK,
-    SCOPE_UNIVERSE, TableId,
+    Address, ConfigError, Editor, Effect, Encap, Family, Hop, IfIndex, Kind, Metrics, Prefix, Put, RouteEntry, SCOPE_HOST, SCOPE_LINK,
+    SCOPE_UNIVERSE, Select, TableId,
 };
 
 /// One way out, as an operator writes it.
@@ -27,6 +27,10 @@ pub struct HopSpec {
 pub struct More {
     /// `nhid`: the nexthop object that says the ways out; 0: the route itself does.
     pub nexthop: u32,
+    /// `tos`, `from`.
+    pub select: Select,
+    /// `hoplimit`, `advmss`, `mtu lock`.
+    pub metrics: Metrics,
 }
 
 /// A route, as an operator writes it.
@@ -97,10 +101,19 @@ impl Editor {
             _ if !v6 && !hops.is_empty() && hops.iter().all(|hop| hop.via.is_none() && hop.encap == Encap::None) => SCOPE_LINK,
             _ => SCOPE_UNIVERSE,
         });
-        let effect = Effect { nexthop: spec.more.nexthop, mtu: spec.mtu, src: spec.src.map(Into::into), ..Effect::new(kind, hops) };
+        if !spec.more.select.is_all() && spec.prefix.addr().is_link_scoped() {
+            return Err(ConfigError::Invalid("a route to link-local addresses can not be for some sources only here"));
+        }
+        let effect = Effect {
+            nexthop: spec.more.nexthop,
+            metrics: spec.more.metrics,
+            mtu: spec.mtu,
+            src: spec.src.map(Into::into),
+            ..Effect::new(kind, hops)
+        };
         let rib = A::rib(self).0;
         let effect = rib.intern(effect);
-        rib.put(table, spec.prefix, RouteEntry { metric, protocol: spec.protocol, scope, effect }, how)
+        rib.put(table, spec.prefix, RouteEntry { select: spec.more.select, metric, protocol: spec.protocol, scope, effect }, how)
     }
 
     /// Removes the first route of the prefix that `matches`.

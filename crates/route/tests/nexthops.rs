@@ -35,7 +35,7 @@ fn by_object(prefix: Prefix<Ipv4Addr>, nexthop: u32) -> RouteSpec<Ipv4Addr> {
         scope: None,
         src: None,
         mtu: 0,
-        more: More { nexthop },
+        more: More { nexthop, ..More::default() },
         hops: Vec::new(),
     }
 }
@@ -116,7 +116,7 @@ fn what_can_not_be_is_refused_and_changes_nothing() {
         scope: None,
         src: None,
         mtu: 0,
-        more: More { nexthop: 1 },
+        more: More { nexthop: 1, ..More::default() },
         hops: Vec::new(),
     };
     assert!(matches!(editor.route_put(v6, Put::Add), Err(ConfigError::Invalid(_))));

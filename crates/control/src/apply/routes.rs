@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use ::route::{
-    ConfigError, Encap as Effect, HopSpec, Kind, More, PolicyId, Put, RouteEntry, RouteSpec, SCOPE_LINK, SCOPE_UNIVERSE, SidId, TableId,
+    ConfigError, Encap as Effect, HopSpec, Kind, More, PolicyId, Put, RouteEntry, RouteSpec, SCOPE_LINK, SCOPE_UNIVERSE, Select, SidId,
+    TableId,
 };
 use plane::SidCount;
 use srv6::{Policy, Sid};
@@ -48,7 +49,7 @@ impl Applier<'_> {
             scope: command.scope.map(|scope| scope.value).or_else(|| scope(command, kind)),
             src: command.source.and_then(|source| A::narrow(source.value)),
             mtu: command.mtu.map_or(0, |mtu| mtu.value),
-            more: More { nexthop: command.nexthop.map_or(0, |id| id.value) },
+            more: More { nexthop: command.nexthop.map_or(0, |id| id.value), select: select(command), metrics: command.metrics },
             hops,
         };
         self.editor.route_put(spec, put).map_err(|error| refused(command, table, &error))
@@ -60,6 +61,7 @@ impl Applier<'_> {
         for hop in &command.hops {
             hops.push((hop.device.map(|device| self.device(device)).transpose()?, hop.via.map(|via| via.value)));
         }
+        let wanted = select(command);
         let matches = |entry: &RouteEntry| {
             // A metric of 0 stands for the one a route gets that names none.
             let metric = command.metric.filter(|metric| metric.value != 0);
@@ -74,6 +76,7 @@ impl Applier<'_> {
                 }
             };
             ways && metric.is_none_or(|metric| entry.metric == metric.value)
+                && entry.select == wanted
                 && command.nexthop.is_none_or(|id| entry.effect.nexthop == id.value)
                 && command.kind.is_none_or(|kind| entry.effect.kind == kind.value)
                 && command.protocol.is_none_or(|protocol| entry.protocol == protocol.value)
@@ -145,6 +148,12 @@ impl Applier<'_> {
         }
         Ok(id)
     }
+}
+
+/// Which packets the route is for.
+fn select(command: &RouteCommand<'_>) -> Select {
+    let from = command.from.and_then(|from| Ipv6Addr::narrow(from.value.addr).and_then(|addr| ::route::Prefix::new(addr, from.value.len)));
+    Select { tos: command.tos.map_or(0, |tos| tos.value), from }
 }
 
 /// The scope that iproute2 gives to an IPv4 route that names none: `link` when it has a device and no gateway, whatever it puts on the packet.

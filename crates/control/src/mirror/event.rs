@@ -232,8 +232,10 @@ fn put4(list: &mut Vec<KernelRoute>, route: KernelRoute, flags: u16) -> bool {
 /// Linux `fib6_add_rt2node`: sorted by metric, the new one last of its metric. Routes of one metric through gateways are one of several ways, and told
 /// of whole. A replacement takes the place of the first one that is alike in this, else of the first.
 fn put6(list: &mut Vec<KernelRoute>, route: KernelRoute, flags: u16) -> bool {
-    let first = list.partition_point(|other| other.metric < route.metric);
-    let end = list.partition_point(|other| other.metric <= route.metric);
+    // Routes by source stand apart from those for all; the tables put them in their order.
+    let key = |route: &KernelRoute| (route.from.map(|from| (from.addr(), from.len())), route.metric);
+    let first = list.partition_point(|other| key(other) < key(&route));
+    let end = list.partition_point(|other| key(other) <= key(&route));
     let alike = (first..end).find(|at| joins(&list[*at]) == joins(&route));
     if flags & REPLACE != 0 && first < end {
         list[alike.unwrap_or(first)] = route;
@@ -277,7 +279,7 @@ fn remove(list: &mut Vec<KernelRoute>, route: &KernelRoute) -> bool {
         list.remove(at);
         return true;
     }
-    let alike = |other: &&mut KernelRoute| other.metric == route.metric && joins(other) && joins(route);
+    let alike = |other: &&mut KernelRoute| (other.metric, other.from) == (route.metric, route.from) && joins(other) && joins(route);
     if let Some(known) = list.iter_mut().find(alike) {
         known.ways.retain(|way| !route.ways.iter().any(|gone| (gone.dev, gone.via) == (way.dev, way.via)));
     }

@@ -30,12 +30,6 @@ pub enum Reason {
     /// A type of route.
     #[error("routes of type {0} are not implemented")]
     RouteType(u8),
-    /// A route for some sources only (`from`).
-    #[error("routes for some sources only (from PREFIX) are not implemented")]
-    SourcePrefix,
-    /// A route for one type of service.
-    #[error("routes for one type of service (tos {0:#x}) are not implemented")]
-    Tos(u8),
     /// A nexthop object.
     #[error("its nexthop object is not supported: {0}")]
     Nexthop(&'static str),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use plane::Tables;
 use route::{
-    Action, Editor, Effect, Hop, IfIndex, Kind, Link, LinkKind, MirroredRoute, NeighbourState, Prefix, Rule, Selector, SidId, TableId,
+    Action, Editor, Effect, Hop, IfIndex, Kind, Link, LinkKind, MirroredRoute, NeighbourState, Prefix, Rule, Select, Selector, SidId,
+    TableId,
 };
 use srv6::{Attributes, HmacKeys};
 
@@ -302,7 +303,7 @@ impl Mirror {
 
 fn everything_to_the_kernel<A: Family>(editor: &mut Editor) {
     if let Some(all) = Prefix::new(A::UNSPECIFIED, 0) {
-        editor.mirror_routes(KERNEL_TABLE, all, [(MirroredRoute { metric: 0, protocol: 0, scope: 0 }, kernel())]);
+        editor.mirror_routes(KERNEL_TABLE, all, [(MirroredRoute::default(), kernel())]);
     }
 }
 
@@ -364,9 +365,19 @@ fn routes<A: Family>(
     let mut sids = Vec::new();
     let mut made: Vec<(MirroredRoute, Effect)> = Vec::new();
     for route in list.into_iter().flatten() {
-        let head = MirroredRoute { metric: route.metric, protocol: route.protocol, scope: route.scope };
+        let select = Select { tos: route.tos, from: route.from };
+        let head = MirroredRoute { select, metric: route.metric, protocol: route.protocol, scope: route.scope };
         if names_object(editor, route) && !place.1.addr().is_link_scoped() {
-            made.push((head, Effect { nexthop: route.nexthop, mtu: route.mtu, src: route.src, ..Effect::new(Kind::Unicast, Vec::new()) }));
+            made.push((
+                head,
+                Effect {
+                    nexthop: route.nexthop,
+                    mtu: route.mtu,
+                    src: route.src,
+                    metrics: route.metrics,
+                    ..Effect::new(Kind::Unicast, Vec::new())
+                },
+            ));
             continue;
         }
         let effect =
@@ -390,12 +401,7 @@ fn routes<A: Family>(
             Ok(Some(effect)) => made.push((head, effect)),
             Err(reason) => {
                 unsupported.get_or_insert(reason);
-                // Which of its packets it is for is not known here, whatever its metric.
-                let metric = if route.tos == 0 { route.metric } else { 0 };
-                made.push((MirroredRoute { metric, ..head }, kernel()));
-                if route.tos != 0 {
-                    break;
-                }
+                made.push((head, kernel()));
             }
         }
     }
@@ -408,7 +414,7 @@ fn routes<A: Family>(
 /// True of a route that the tables have like that: it names an object that they have.
 fn names_object(editor: &Editor, route: &KernelRoute) -> bool {
     // Told of as a blackhole while its object is one.
-    let plain = matches!(route.kind, Kind::Unicast | Kind::Blackhole) && route.tos == 0 && route.unsupported.is_none();
+    let plain = matches!(route.kind, Kind::Unicast | Kind::Blackhole) && route.unsupported.is_none();
     plain && route.nexthop != 0 && editor.nexthop(route.nexthop).is_some()
 }
 
@@ -420,7 +426,8 @@ fn sid(way: &Way) -> Option<Attributes> {
 }
 
 fn shadowed<A: Family>(made: &[(MirroredRoute, Effect)], head: MirroredRoute, effect: &Effect) -> bool {
-    effect.joins::<A>() && made.iter().any(|(other, known)| other.metric == head.metric && known.joins::<A>())
+    effect.joins::<A>()
+        && made.iter().any(|(other, known)| (other.metric, other.select) == (head.metric, head.select) && known.joins::<A>())
 }
 
 fn effect(route: &KernelRoute, ways: &[(&Way, u16)], kind: Kind, making: &mut Making<'_>) -> Result<Effect, Reason> {
@@ -430,7 +437,7 @@ fn effect(route: &KernelRoute, ways: &[(&Way, u16)], kind: Kind, making: &mut Ma
         let dev = if way.dev.0 < MAX_IFINDEX { way.dev } else { IfIndex::KERNEL };
         hops.push(Hop { dev, via: way.via, onlink: way.onlink, encap, weight: *weight });
     }
-    Ok(Effect { mtu: route.mtu, src: route.src, ..Effect::new(kind, hops) })
+    Ok(Effect { mtu: route.mtu, src: route.src, metrics: route.metrics, ..Effect::new(kind, hops) })
 }
 
 fn note<A: Family>(unsupported: &mut HashMap<Place<A>, Reason>, place: Place<A>, reason: Option<Reason>) {

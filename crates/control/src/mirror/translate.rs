@@ -35,9 +35,6 @@ pub fn resolve<'a, A: Address>(
     if let Some(reason) = &route.unsupported {
         return Err(reason.clone());
     }
-    if route.tos != 0 {
-        return Err(Reason::Tos(route.tos));
-    }
     let (mut kind, ways) = match route.nexthop {
         // Such routes stand once for each device, which an object can change.
         id if id != 0 && A::BITS == 128 && link_scoped => return Err(Reason::Nexthop("its route is to link-local addresses")),

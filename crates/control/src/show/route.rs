@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::keyword::Keyword;
 use crate::route::RouteTable;
 use crate::span::Spanned;
-use crate::{addr, protocol};
+use crate::{addr, dsfield, protocol};
 
 /// Prefixes of which the routes are looked up and written together.
 const SLICE: usize = 512;
@@ -106,16 +106,18 @@ impl Routes {
         let mut text = String::new();
         for table in tables {
             let mut prefixes: Vec<_> = source.editor(|editor| {
-                let all = editor.routes::<A>(table).map(|(prefix, _)| prefix);
-                all.filter(|prefix| self.reaches::<A>(*prefix)).collect()
+                let all = editor.routes::<A>(table).map(|(prefix, entry)| (prefix, entry.select.from.is_some()));
+                all.filter(|(prefix, _)| self.reaches::<A>(*prefix)).collect()
             });
-            prefixes.sort_unstable_by(A::order);
+            prefixes.sort_unstable_by(|(a, a_from), (b, b_from)| A::order(a, b, [*a_from, *b_from]));
             prefixes.dedup();
             for slice in prefixes.chunks(SLICE) {
                 text.clear();
                 source.editor(|editor| {
-                    for prefix in slice {
+                    for (prefix, from) in slice {
                         let entries = editor.routes_of::<A>(table, *prefix);
+                        let first = entries.partition_point(|entry| entry.select.from.is_some());
+                        let entries = if *from { &entries[..first] } else { &entries[first..] };
                         self.entries(&mut text, Place { source, editor, table, prefix: *prefix }, entries);
                     }
                 });
@@ -140,7 +142,9 @@ impl Routes {
     /// The routes of a prefix. In IPv6, those that are ways of one route are one.
     fn entries<A: Shown, S: Source>(&self, text: &mut String, place: Place<'_, A, S>, entries: &[RouteEntry]) {
         for (at, entry) in entries.iter().enumerate() {
-            let of_one = |other: &RouteEntry| entry.joins::<A>() && other.metric == entry.metric && other.joins::<A>();
+            let of_one = |other: &RouteEntry| {
+                entry.joins::<A>() && (other.metric, other.select) == (entry.metric, entry.select) && other.joins::<A>()
+            };
             if entries[..at].iter().any(of_one) {
                 continue;
             }
@@ -189,6 +193,12 @@ impl Routes {
             len if len == A::BITS => write!(text, "{} ", place.prefix.addr())?,
             len => write!(text, "{}/{len} ", place.prefix.addr())?,
         }
+        if let Some(from) = entry.select.from {
+            write!(text, "from {from} ")?;
+        }
+        if entry.select.tos != 0 {
+            write!(text, "tos {} ", dsfield::shown(entry.select.tos))?;
+        }
         if effect.nexthop != 0 {
             write!(text, "nhid {} ", effect.nexthop)?;
         }
@@ -218,7 +228,13 @@ impl Routes {
             text.push_str("onlink ");
         }
         if effect.mtu != 0 {
-            write!(text, "mtu {} ", effect.mtu)?;
+            write!(text, "mtu {}{} ", if effect.metrics.mtu_lock { "lock " } else { "" }, effect.mtu)?;
+        }
+        if effect.metrics.adv_mss != 0 {
+            write!(text, "advmss {} ", effect.metrics.adv_mss)?;
+        }
+        if effect.metrics.hop_limit != 0 {
+            write!(text, "hoplimit {} ", effect.metrics.hop_limit)?;
         }
         if v6 {
             text.push_str("pref medium");
@@ -284,20 +300,28 @@ pub(super) fn shown_scope(scope: u8) -> String {
 
 /// The order in which the kernel tells the prefixes of a table.
 trait Shown: apply::Narrow {
-    fn order(a: &::route::Prefix<Self>, b: &::route::Prefix<Self>) -> std::cmp::Ordering;
+    /// `from` says of each whether its routes by source are meant.
+    fn order(a: &::route::Prefix<Self>, b: &::route::Prefix<Self>, from: [bool; 2]) -> std::cmp::Ordering;
 }
 
 /// By address, of one address the longest first (`fib_table_dump`).
 impl Shown for Ipv4Addr {
-    fn order(a: &::route::Prefix<Self>, b: &::route::Prefix<Self>) -> std::cmp::Ordering {
+    fn order(a: &::route::Prefix<Self>, b: &::route::Prefix<Self>, _: [bool; 2]) -> std::cmp::Ordering {
         (a.addr(), Reverse(a.len())).cmp(&(b.addr(), Reverse(b.len())))
     }
 }
 
-/// A prefix behind all that it holds (`fib6_walk`): by the last address.
+/// A prefix behind all that it holds (`fib6_walk`), but its routes by source in front of that.
 impl Shown for Ipv6Addr {
-    fn order(a: &::route::Prefix<Self>, b: &::route::Prefix<Self>) -> std::cmp::Ordering {
-        let last = |prefix: &::route::Prefix<Self>| u128::from(prefix.addr()) | u128::MAX.checked_shr(prefix.len().into()).unwrap_or(0);
-        (last(a), Reverse(a.len())).cmp(&(last(b), Reverse(b.len())))
+    fn order(a: &::route::Prefix<Self>, b: &::route::Prefix<Self>, [a_from, b_from]: [bool; 2]) -> std::cmp::Ordering {
+        let in_front = |from: bool| if from { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater };
+        match (a.contains(b.addr()), b.contains(a.addr())) {
+            (true, true) if a.len() == b.len() => b_from.cmp(&a_from),
+            (true, true) if a.len() < b.len() => in_front(a_from),
+            (true, true) => in_front(b_from).reverse(),
+            (true, false) => in_front(a_from),
+            (false, true) => in_front(b_from).reverse(),
+            (false, false) => a.addr().cmp(&b.addr()),
+        }
     }
 }

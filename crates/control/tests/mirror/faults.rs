@@ -286,20 +286,21 @@ fn what_is_not_supported_is_left_to_the_kernel_and_listed() {
         ports_up();
         let mut follower = follower();
         shell(
-            "ip route add 10.9.0.0/24 via 10.0.0.2; ip route add 10.9.0.0/25 tos 0x10 via 10.0.1.2; ip route add 10.9.0.0/25 via 10.0.2.2
+            "ip nexthop add id 1 via 10.0.1.2 dev e1; ip nexthop add id 2 group 1 type resilient buckets 8
+             ip route add 10.9.0.0/24 via 10.0.0.2; ip route add 10.9.0.0/25 nhid 2; ip route add 10.9.0.0/25 via 10.0.2.2 metric 9
              ip rule add fwmark 7 to 10.8.0.0/24 lookup 100 pref 99
              ip link add br0 type bridge; ip link set br0 up; ip link set e3 master br0",
         );
         settle(&mut follower);
         assert_eq!(v4(&follower, "10.9.0.0/24"), ["unicast 10.0.0.2 e0"]);
-        assert_eq!(v4(&follower, "10.9.0.0/25"), ["unicast (kernel)"]);
+        assert_eq!(v4(&follower, "10.9.0.0/25"), ["unicast (kernel)", "unicast 10.0.2.2 e2"]);
         let listed: Vec<_> = follower.mirror().unsupported().iter().map(|it| format!("{}: {}", it.what, it.reason)).collect();
         assert_eq!(
             listed,
             [
                 "device e3: it belongs to br0, which is no VRF device",
                 "rule 99: marks are set by the kernel's packet filter, which noref does not see",
-                "route 10.9.0.0/25 table main: routes for one type of service (tos 0x10) are not implemented",
+                "route 10.9.0.0/25 table main: its nexthop object is not supported: it is a group that is not of type mpath (resilient)",
             ]
         );
         let rule = &follower.mirror().editor().rules::<Ipv4Addr>()[1];
@@ -307,7 +308,7 @@ fn what_is_not_supported_is_left_to_the_kernel_and_listed() {
             (rule.pref, rule.action, rule.select.to.map(|to| to.to_string())),
             (99, route::Action::Lookup(TableId(0)), Some("10.8.0.0/24".into()))
         );
-        shell("ip rule del pref 99; ip route del 10.9.0.0/25 tos 0x10; ip link set e3 nomaster");
+        shell("ip rule del pref 99; ip route del 10.9.0.0/25 nhid 2; ip link set e3 nomaster");
         settle(&mut follower);
         assert_eq!(v4(&follower, "10.9.0.0/25"), ["unicast 10.0.2.2 e2"]);
         assert_eq!(follower.mirror().unsupported(), []);

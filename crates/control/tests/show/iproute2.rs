@@ -211,8 +211,7 @@ pub fn asked(line: &str) -> Vec<String> {
 
 fn told(line: &str) -> String {
     let told = Command::new("ip").args(line.split(' ')).output().expect("ip");
-    // That an MTU is locked makes no difference to noref.
-    String::from_utf8_lossy(&told.stdout).replace("mtu lock ", "mtu ")
+    String::from_utf8_lossy(&told.stdout).into_owned()
 }
 
 /// A router that follows the kernel.

@@ -110,7 +110,8 @@ impl Host {
             };
             let Some(way) = way else { return self.drop(packet, DropReason::NoRoute, ledger) };
             if let Some(header) = ipv6::Header::read_mut(&mut packet.buf).filter(|header| header.hop_limit == HOP_LIMIT_OF_WAY) {
-                header.hop_limit = cx.links.get(way.dev).map_or(64, |link| link.conf6.hop_limit);
+                let of_link = || cx.links.get(way.dev).map_or(64, |link| link.conf6.hop_limit);
+                header.hop_limit = Some(way.dst.metrics.hop_limit).filter(|limit| *limit != 0).unwrap_or_else(of_link);
             }
             if way.is_local() {
                 return self.meant_for_self(packet, ledger);
@@ -173,6 +174,10 @@ impl Host {
                 Some(way) => break way,
             }
         };
+        if let (true, Some(header)) = (way.dst.metrics.hop_limit != 0, ipv4::Header::read_mut(&mut packet.buf)) {
+            header.ttl = way.dst.metrics.hop_limit;
+            ipv4::fill_checksum(&mut packet.buf);
+        }
         if way.is_local() {
             return self.meant_for_self(packet, ledger);
         }

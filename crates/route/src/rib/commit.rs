@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::choices::is_choice;
 use super::{Entries, Made, Rib, RibTable};
 use crate::TableId;
 use crate::naming::Naming;
@@ -70,7 +71,14 @@ impl<A: Address> Rib<A> {
         });
         let sharing = if self.nexthops.is_group(effect.nexthop) { Sharing::Answering } else { Sharing::Plain };
         let prefix_len = told.unwrap_or(Dst::ANY_LEN);
-        Some(Dst { mtu: effect.mtu, src: effect.src, sharing, prefix_len, ..Dst::through(kind.unwrap_or(effect.kind), ways) })
+        Some(Dst {
+            mtu: effect.mtu,
+            src: effect.src,
+            sharing,
+            prefix_len,
+            metrics: effect.metrics,
+            ..Dst::through(kind.unwrap_or(effect.kind), ways)
+        })
     }
 
     /// Takes back everything changed since the last commit.
@@ -139,7 +147,7 @@ impl<A: Address> Rib<A> {
             dirty.retain(|(prefix, _)| !prefix.addr().is_link_scoped());
         }
         let mut changed = Vec::with_capacity(dirty.len());
-        let mut gone = Vec::new();
+        let (mut gone, mut unchosen) = (Vec::new(), Vec::new());
         let mut few = 0_u32;
         // What a change takes out of the match table can be used for the next ones only once workers have left it: without that, many changes one by one
         // make it grow and be copied again and again.
@@ -153,11 +161,19 @@ impl<A: Address> Rib<A> {
         let down: HashSet<IfIndex> = self.down.clone();
         let told = table.told();
         for (prefix, _) in dirty {
-            let (Some(slot), Some(key)) = (table.routes.get_mut(&prefix), prefix.to_lpm()) else { continue };
-            let new = if slot.entries.is_empty() { 0 } else { self.make(best::<A>(&slot.entries, &down), told(prefix), fib, neighbours) };
-            match std::mem::replace(&mut slot.leaf, new) {
-                0 => {}
-                old => gone.push(old),
+            let (Some(slot), Some(key)) = (table.routes.get(&prefix), prefix.to_lpm()) else { continue };
+            let chosen = table.choices.remove(&prefix);
+            let new = match slot.entries.is_empty() {
+                true => 0,
+                false if is_choice(&slot.entries) => self.choose(table, prefix, told(prefix), fib, neighbours),
+                false => self.make(best::<A>(&slot.entries, &down), told(prefix), fib, neighbours),
+            };
+            let Some(slot) = table.routes.get_mut(&prefix) else { continue };
+            let old = std::mem::replace(&mut slot.leaf, new);
+            match chosen {
+                Some(chosen) => unchosen.push(chosen),
+                None if old != 0 => gone.push(old),
+                None => {}
             }
             if new == 0 {
                 table.published.lpm.remove(key);
@@ -167,6 +183,8 @@ impl<A: Address> Rib<A> {
                 changed.push((key, new));
             }
         }
+        // A choice leads on to others, and is found only when it does.
+        self.link_choices(table, fib);
         // So few beside what there is that the match table would not be made anew.
         if changed.len() < 64 || changed.len() < table.routes.len() / 64 {
             for (prefix, id) in changed {
@@ -178,6 +196,7 @@ impl<A: Address> Rib<A> {
         }
         // Not before the match table has stopped leading to them.
         gone.into_iter().for_each(|old| self.unmake(old, fib));
+        unchosen.into_iter().for_each(|chosen| self.unchoose(chosen, fib));
     }
 
     fn commit_scoped(&mut self, table: &mut RibTable<A>, dirty: &[(Prefix<A>, Entries)], fib: &Fib<A>, neighbours: &Neighbours) {
@@ -208,7 +227,7 @@ impl<A: Address> Rib<A> {
     }
 
     /// The `Dst` of an effect, made when no other route has it; for prefixes of one length only if it is to be told.
-    fn make(&mut self, effect: Cow<'_, Effect>, told: Option<u8>, fib: &Fib<A>, neighbours: &Neighbours) -> u32 {
+    pub(super) fn make(&mut self, effect: Cow<'_, Effect>, told: Option<u8>, fib: &Fib<A>, neighbours: &Neighbours) -> u32 {
         if let Some(made) = self.made.get_mut(&told).and_then(|made| made.get_mut(&*effect)) {
             made.users += 1;
             return made.id;
@@ -224,7 +243,7 @@ impl<A: Address> Rib<A> {
         id
     }
 
-    fn unmake(&mut self, id: u32, fib: &Fib<A>) {
+    pub(super) fn unmake(&mut self, id: u32, fib: &Fib<A>) {
         let Some((told, effect)) = self.made_by_id.get(&id) else { return };
         let Some(of_length) = self.made.get_mut(told) else { return };
         let Some(made) = of_length.get_mut(effect) else { return };
@@ -252,7 +271,7 @@ impl<A: Address> RibTable<A> {
 }
 
 /// What the best routes of a prefix do together, by the ways that are not `down` if there are others.
-fn best<'e, A: Address>(entries: &'e [RouteEntry], down: &HashSet<IfIndex>) -> Cow<'e, Effect> {
+pub(super) fn best<'e, A: Address>(entries: &'e [RouteEntry], down: &HashSet<IfIndex>) -> Cow<'e, Effect> {
     let first = &entries[0];
     let joined = entries.len() > 1 && first.joins::<A>();
     if !joined && (first.effect.hops.len() <= 1 || down.is_empty()) {

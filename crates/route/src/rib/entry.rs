@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::{Address, Encap, IfIndex, Kind};
+use crate::{Address, Encap, IfIndex, Kind, Metrics, Select};
 
 /// One way out, as configured.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -33,12 +33,14 @@ pub struct Effect {
     pub mtu: u32,
     /// Preferred source.
     pub src: Option<IpAddr>,
+    /// Further metrics.
+    pub metrics: Metrics,
 }
 
 impl Effect {
     /// An effect of nothing but a kind and ways out.
     pub fn new(kind: Kind, hops: Vec<Hop>) -> Effect {
-        Effect { kind, hops, nexthop: 0, mtu: 0, src: None }
+        Effect { kind, hops, nexthop: 0, mtu: 0, src: None, metrics: Metrics::default() }
     }
 
     /// True of what is a way of one route together with others of its metric: in IPv6 routes through gateways.
@@ -50,6 +52,8 @@ impl Effect {
 /// A configured route, without its prefix.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteEntry {
+    /// Which packets it is for.
+    pub select: Select,
     /// Lower is better.
     pub metric: u32,
     /// Protocol number (`proto`): who put it there.
@@ -61,6 +65,16 @@ pub struct RouteEntry {
 }
 
 impl RouteEntry {
+    /// Where it stands among the routes of its prefix: those for few packets first, then by metric.
+    pub(crate) fn rank(&self) -> impl Ord + use<> {
+        (self.select.order(), self.metric)
+    }
+
+    /// True of one that stands in the same place.
+    pub(crate) fn is_beside(&self, other: &RouteEntry) -> bool {
+        self.metric == other.metric && self.select == other.select
+    }
+
     /// As [`Effect::joins`].
     pub fn joins<A: Address>(&self) -> bool {
         self.effect.joins::<A>()

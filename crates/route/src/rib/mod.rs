@@ -1,16 +1,18 @@
 //! The control plane's copy of the tables: every route that was configured, best or not, and what was made of it.
 
+mod choices;
 mod commit;
 mod entry;
 mod hash;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use rcu::Domain;
 use smallvec::SmallVec;
 
+use self::choices::Chosen;
 pub use self::entry::{Effect, Hop, Put, RouteEntry};
 use self::hash::FastHash;
 use crate::draft::Draft;
@@ -55,6 +57,8 @@ struct RibTable<A: Address> {
     scoped: Vec<u32>,
     /// Routes of prefixes up to this length know it, because a rule asks for it.
     told_up_to: Option<u8>,
+    /// Prefixes whose routes are for some of their packets only.
+    choices: BTreeMap<Prefix<A>, Chosen>,
 }
 
 struct Made {
@@ -150,6 +154,7 @@ impl<A: Address> Rib<A> {
                 link_scoped: BTreeSet::new(),
                 scoped: Vec::new(),
                 told_up_to: None,
+                choices: BTreeMap::new(),
             }
         })
     }
@@ -211,7 +216,7 @@ impl<A: Address> Rib<A> {
         let RibTable { routes, dirty, lengths, .. } = self.table(id);
         let clean = dirty.is_empty();
         let slot = routes.entry(prefix).or_default();
-        let first = slot.entries.iter().position(|entry| entry.metric == route.metric);
+        let first = slot.entries.iter().position(|entry| entry.is_beside(&route));
         match (how, first) {
             (Put::Add, Some(_)) => return Err(ConfigError::Exists("route")),
             (Put::Append, Some(_)) if slot.entries.contains(&route) => return Err(ConfigError::Exists("route")),
@@ -221,7 +226,7 @@ impl<A: Address> Rib<A> {
         match (how, first) {
             (Put::Replace, Some(first)) => replace::<A>(entries, first, route),
             _ => {
-                let at = entries.partition_point(|entry| entry.metric <= route.metric);
+                let at = entries.partition_point(|entry| entry.rank() <= route.rank());
                 entries.insert(at, route);
             }
         }
@@ -395,12 +400,12 @@ impl<A: Address> Rib<A> {
 /// Replaces the `first` route of the metric; in IPv6 rather the first that joins others as `route` does, and with it all that it is joined with (Linux
 /// `fib6_add_rt2node`).
 fn replace<A: Address>(entries: &mut SmallVec<[RouteEntry; 1]>, first: usize, route: RouteEntry) {
-    let (metric, wanted) = (route.metric, route.joins::<A>());
-    let alike = entries.iter().position(|entry| entry.metric == metric && entry.joins::<A>() == wanted);
+    let (beside, wanted) = (route.clone(), route.joins::<A>());
+    let alike = entries.iter().position(|entry| entry.is_beside(&beside) && entry.joins::<A>() == wanted);
     let at = alike.filter(|_| A::BITS == 128).unwrap_or(first);
     let old = std::mem::replace(&mut entries[at], route);
     if old.joins::<A>() {
         let mut place = 0..;
-        entries.retain(|entry| place.next() == Some(at) || entry.metric != metric || !entry.joins::<A>());
+        entries.retain(|entry| place.next() == Some(at) || !entry.is_beside(&beside) || !entry.joins::<A>());
     }
 }

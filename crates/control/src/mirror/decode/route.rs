@@ -1,8 +1,8 @@
 //! `RTM_NEWROUTE`, `RTM_DELROUTE`: routes of both families.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
-use route::{IfIndex, Kind, Prefix, TableId};
+use route::{IfIndex, Kind, Metrics, Prefix, TableId};
 
 use super::encap::{Encap, encap};
 use super::{Family, attribute, attributes, ip, u8_at, u16_at, u32_at, u32_of};
@@ -11,6 +11,7 @@ use crate::mirror::Reason;
 /// `struct rtmsg`.
 const HEADER_LEN: usize = 12;
 const RTA_DST: u16 = 1;
+const RTA_SRC: u16 = 2;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 const RTA_PRIORITY: u16 = 6;
@@ -22,7 +23,10 @@ const RTA_VIA: u16 = 18;
 const RTA_ENCAP_TYPE: u16 = 21;
 const RTA_ENCAP: u16 = 22;
 const RTA_NH_ID: u16 = 30;
+const RTAX_LOCK: u16 = 1;
 const RTAX_MTU: u16 = 2;
+const RTAX_ADVMSS: u16 = 8;
+const RTAX_HOPLIMIT: u16 = 10;
 /// A copy that the kernel keeps of a route for one destination.
 const RTM_F_CLONED: u32 = 0x200;
 const RTNH_F_DEAD: u8 = 1;
@@ -69,6 +73,10 @@ pub struct KernelRoute {
     pub src: Option<IpAddr>,
     /// MTU, bytes; 0: none given.
     pub mtu: u32,
+    /// Sources that it is for, of IPv6; none: all.
+    pub from: Option<Prefix<Ipv6Addr>>,
+    /// Further metrics.
+    pub metrics: Metrics,
     /// The nexthop object that says the ways out; 0: the route itself does.
     pub nexthop: u32,
     /// Ways out.
@@ -80,7 +88,9 @@ pub struct KernelRoute {
 impl KernelRoute {
     /// True of the same route, its ways dead or not.
     pub fn is(&self, other: &KernelRoute) -> bool {
-        let head = |route: &KernelRoute| (route.metric, route.tos, route.protocol, route.scope, route.kind, route.src, route.nexthop);
+        let head = |route: &KernelRoute| {
+            (route.metric, route.tos, route.from, route.protocol, route.scope, route.kind, route.src, route.nexthop, route.metrics)
+        };
         let ways = || self.ways.len() == other.ways.len() && self.ways.iter().zip(&other.ways).all(|(way, other)| way.is(other));
         head(self) == head(other) && self.mtu == other.mtu && (self.nexthop != 0 || ways())
     }
@@ -108,27 +118,40 @@ pub fn route<A: Family>(body: &[u8]) -> Option<(Place<A>, KernelRoute)> {
         kind,
         src: None,
         mtu: 0,
+        from: None,
+        metrics: Metrics::default(),
         nexthop: 0,
         ways: Vec::new(),
         unsupported,
     };
-    if u8_at(body, 2)? != 0 {
-        route.unsupported = Some(Reason::SourcePrefix);
-    }
+    let source_len = u8_at(body, 2)?;
+    let mut source = Ipv6Addr::UNSPECIFIED;
     let attributes_of = body.get(HEADER_LEN..)?;
     let mut multipath = None;
     for (kind, value) in attributes(attributes_of) {
         match kind {
             RTA_DST => dst = A::read(value)?,
+            RTA_SRC => source = Ipv6Addr::read(value)?,
             // A table beyond 255 is told here only.
             RTA_TABLE => table = u32_of(value)?,
             RTA_PRIORITY => route.metric = u32_of(value)?,
             RTA_PREFSRC => route.src = ip(value),
-            RTA_METRICS => route.mtu = attribute(value, RTAX_MTU).and_then(u32_of).unwrap_or(0),
+            RTA_METRICS => {
+                let metric = |kind| attribute(value, kind).and_then(u32_of).unwrap_or(0);
+                route.mtu = metric(RTAX_MTU);
+                route.metrics = Metrics {
+                    hop_limit: metric(RTAX_HOPLIMIT) as u8,
+                    adv_mss: metric(RTAX_ADVMSS),
+                    mtu_lock: metric(RTAX_LOCK) >> RTAX_MTU & 1 != 0,
+                };
+            }
             RTA_NH_ID => route.nexthop = u32_of(value)?,
             RTA_MULTIPATH => multipath = Some(value),
             _ => {}
         }
+    }
+    if source_len != 0 {
+        route.from = Some(Prefix::new(source, source_len)?);
     }
     let ways = match multipath {
         Some(value) => ways(value),
