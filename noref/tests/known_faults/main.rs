@@ -5,6 +5,7 @@ mod decapsulation;
 mod endpoint;
 mod forwarding;
 mod headend;
+mod multipath;
 mod router;
 mod rules;
 mod vrf;
