@@ -123,7 +123,7 @@ impl<A: Address> Fib<A> {
         &self,
         guard: &Guard<'g>,
         policy: &Policy<A>,
-        Compiled { rule, step }: &Compiled<A>,
+        Compiled { rule, step, .. }: &Compiled<A>,
         flow: &Flow<A>,
         refs: RouteRefs,
     ) -> Option<Answer<'g>> {

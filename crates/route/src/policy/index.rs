@@ -166,6 +166,11 @@ impl<'i> Candidates<'i> {
     /// The next place. A rule is filed once; under interface and VRF of a packet alike only if they are one, and then it comes twice.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<u32> {
+        if self.used == 1 {
+            let (first, rest) = self.files[0].split_first()?;
+            self.files[0] = rest;
+            return Some(*first);
+        }
         let files = &mut self.files[..self.used];
         let first = files.iter().filter_map(|file| file.first().copied()).min()?;
         for file in files {

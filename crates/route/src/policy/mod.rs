@@ -8,7 +8,7 @@ use std::sync::Arc;
 use self::index::Candidates;
 pub(crate) use self::index::Index;
 use crate::fib::Table;
-use crate::{Action, Address, Dst, Flow, IfIndex, Kind, Links, Rule, TableId};
+use crate::{Action, Address, Dst, Flow, IfIndex, Kind, Links, Rule, Selector, TableId};
 
 /// What a rule does, its names resolved.
 pub(crate) enum Step<A: Address> {
@@ -28,6 +28,8 @@ pub(crate) enum Step<A: Address> {
 pub(crate) struct Compiled<A: Address> {
     pub(crate) rule: Rule<A>,
     pub(crate) step: Step<A>,
+    /// It is for every packet.
+    always: bool,
 }
 
 /// Rules and tables as of one moment.
@@ -78,7 +80,10 @@ impl<A: Address> Policy<A> {
             asks_upper: rules.iter().any(|rule| rule.select.asks_upper()),
             index,
             groups,
-            rules: rules.iter().map(|rule| Compiled { rule: rule.clone(), step: step(rule) }).collect(),
+            rules: rules
+                .iter()
+                .map(|rule| Compiled { rule: rule.clone(), step: step(rule), always: rule.select == Selector::default() })
+                .collect(),
             tables,
         }
     }
@@ -140,7 +145,7 @@ impl<'p, A: Address> Iterator for Walk<'p, A> {
     fn next(&mut self) -> Option<&'p Compiled<A>> {
         loop {
             let compiled = self.policy.rules.get(self.candidates.next()? as usize)?;
-            if compiled.rule.select.matches(self.flow) {
+            if compiled.always || compiled.rule.select.matches(self.flow) {
                 return Some(compiled);
             }
         }

@@ -163,3 +163,57 @@ fn selector(kind: u16) -> Reason {
         other => return Reason::Attribute("a rule", other),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::mirror::decode::message::push_attribute;
+
+    /// A rule of preference 1000 as the kernel tells of it.
+    fn told(action: u8, flags: u32, attributes: &[(u16, &[u8])]) -> KernelRule<Ipv4Addr> {
+        let mut body = vec![2, 0, 8, 0, 0, 0, 0, action];
+        body.extend(flags.to_ne_bytes());
+        for (kind, value) in [(FRA_PRIORITY, &1000_u32.to_ne_bytes()[..])].iter().chain(attributes) {
+            push_attribute(&mut body, *kind, value);
+        }
+        rule(&body).expect("a rule")
+    }
+
+    #[test]
+    fn systemd_33853_an_l3mdev_rule_has_table_0_and_means_that_of_the_vrf() {
+        let rule = told(FR_ACT_TO_TBL, 0, &[(FRA_TABLE, &0_u32.to_ne_bytes()), (FRA_L3MDEV, &[1])]);
+        assert_eq!((rule.pref, rule.action, rule.select.l3mdev), (1000, Ok(Action::Vrf), true));
+    }
+
+    #[test]
+    fn selectors_and_actions_are_read() {
+        let range = |first: u16, last: u16| [first.to_ne_bytes(), last.to_ne_bytes()].concat();
+        let rule = told(
+            FR_ACT_PROHIBIT,
+            FIB_RULE_INVERT,
+            &[
+                (FRA_SRC, &[10, 0, 0, 0]),
+                (FRA_OIFNAME, b"e1\0"),
+                (FRA_IP_PROTO, &[17]),
+                (FRA_DPORT_RANGE, &range(53, 60)),
+                (FRA_SUPPRESS_PREFIXLEN, &u32::MAX.to_ne_bytes()),
+            ],
+        );
+        assert_eq!((rule.select.not, rule.select.protocol, rule.oif.as_deref()), (true, Some(17), Some("e1")));
+        assert_eq!((rule.select.dport, rule.select.from.map(Prefix::len)), (Some(Ports { first: 53, last: 60 }), Some(8)));
+        assert_eq!((rule.action, rule.suppress_len), (Ok(Action::Prohibit), None));
+        assert_eq!(told(FR_ACT_GOTO, 0, &[(FRA_GOTO, &2000_u32.to_ne_bytes())]).action, Ok(Action::Goto(2000)));
+    }
+
+    #[test]
+    fn what_a_rule_that_is_not_understood_may_be_for_is_all_of_it() {
+        let users = [1, 0, 0, 0, 2, 0, 0, 0];
+        let rule = told(FR_ACT_TO_TBL, 0, &[(FRA_SRC, &[10, 0, 0, 0]), (20, &users)]);
+        assert_eq!((rule.action, rule.select.from.map(Prefix::len)), (Err(Reason::Selector("uidrange")), Some(8)));
+        let mark = 7_u32.to_ne_bytes();
+        let rule = told(FR_ACT_TO_TBL, FIB_RULE_INVERT, &[(FRA_SRC, &[10, 0, 0, 0]), (FRA_FWMARK, &mark)]);
+        assert_eq!((rule.action, rule.select), (Err(Reason::Mark), Selector::default()));
+    }
+}
