@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rcu::Guard;
-use route::{Address, Dst, Flow, IfIndex, Kind, Link, LinkKind, Links, Nexthop, RouteRefs, Settings, TableId};
+use route::{Address, Dst, Flow, IfIndex, Kind, Link, LinkKind, Links, Nexthop, RouteRefs, Settings, Sharing, TableId};
 use srv6::{Env, FlowLabel};
 
 use crate::packet::{Packet, Version};
@@ -87,6 +87,13 @@ impl<'a, 'g> Context<'a, 'g> {
             None if packet.own => multipath::hash_own(self.settings, packet.version, &packet.buf),
             None => multipath::hash(self.settings, packet.version, &packet.buf),
         }
+    }
+
+    /// True when the way of a route that a packet takes depends on a neighbour being asked for, which packets before it in its burst may do.
+    pub(crate) fn waits_for_turn(&self, dst: &Dst, packet: &Packet) -> bool {
+        let by_neighbour = dst.sharing == Sharing::Answering || self.settings.multipath_use_neigh && packet.version == Version::V4;
+        let unsure = |hop: &Nexthop| hop.gateway.as_ref().is_some_and(|gateway| !gateway.load().0.is_valid());
+        !packet.in_turn && dst.is_shared() && by_neighbour && dst.hops().any(unsure)
     }
 
     /// The way of a route that a packet takes.

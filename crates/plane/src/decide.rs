@@ -108,6 +108,9 @@ pub(crate) fn route6<'g>(
         Kind::Unreachable => return unreachable(icmp6::unreachable::NO_ROUTE, DropReason::RouteUnreachable),
         Kind::Throw | Kind::NoRoute => return unreachable(icmp6::unreachable::NO_ROUTE, DropReason::NoRoute),
     }
+    if cx.waits_for_turn(&dst, packet) {
+        return Verdict::Turn6(*lookup);
+    }
     let Some((place, hop)) = cx.select(&dst, packet) else { return Verdict::Drop(DropReason::RouteBlackhole) };
     match hop.encap {
         Encap::None if cx.is_kernels(hop.dev) => {
@@ -252,6 +255,9 @@ pub(crate) fn route4<'g>(
         Kind::Unreachable => return unreachable(icmp4::unreachable::HOST, DropReason::RouteUnreachable),
         Kind::Prohibit => return unreachable(icmp4::unreachable::PROHIBITED, DropReason::RouteProhibit),
         Kind::Throw | Kind::NoRoute => return unreachable(icmp4::unreachable::NET, DropReason::NoRoute),
+    }
+    if cx.waits_for_turn(&dst, packet) {
+        return Verdict::Turn4(*lookup);
     }
     let Some((place, hop)) = cx.select(&dst, packet) else { return Verdict::Drop(DropReason::RouteBlackhole) };
     let on_link = match source4::check(cx, packet, src, Some(hop.dev)) {

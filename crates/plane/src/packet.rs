@@ -49,6 +49,8 @@ pub(crate) struct Packet {
     pub(crate) options: Option<Options>,
     /// The router made it.
     pub(crate) own: bool,
+    /// Its turn among the packets of its burst has come.
+    pub(crate) in_turn: bool,
     /// Where it is not to be worked out from the packet: the hash by which it chooses among several ways, that of the packet an ICMP error is about.
     pub(crate) hash: Option<u32>,
     /// A route sent it to the VRF device `dev`, which sends it on: its hop is taken off, its source believed.
@@ -76,6 +78,7 @@ impl Packet {
             lookups: 0,
             options: None,
             own: false,
+            in_turn: false,
             hash: None,
             passed_on: false,
             mark: 0,

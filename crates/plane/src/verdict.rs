@@ -12,6 +12,10 @@ pub(crate) enum Verdict<'g> {
     Route6(Lookup6),
     /// Ask for a route of the IPv4 packet.
     Route4(Lookup4),
+    /// Ask for its route again in its turn among the packets of the burst: which way it takes depends on what becomes of those before it.
+    Turn6(Lookup6),
+    /// As `Turn6` for an IPv4 packet.
+    Turn4(Lookup4),
     /// Send it on.
     Forward(Forward<'g>),
     /// Send the Ethernet frame as it is.

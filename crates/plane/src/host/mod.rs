@@ -96,6 +96,17 @@ impl Host {
                 let verdict = decide::settle(cx, &mut packet, verdict, ledger);
                 self.perform(cx, packet, verdict, ledger);
             }
+            Verdict::Turn6(_) | Verdict::Turn4(_) => {
+                // The lookup is the same one, made again.
+                (packet.in_turn, packet.lookups) = (true, packet.lookups.saturating_sub(1));
+                let again = match verdict {
+                    Verdict::Turn6(lookup) => Verdict::Route6(lookup),
+                    Verdict::Turn4(lookup) => Verdict::Route4(lookup),
+                    other => other,
+                };
+                let verdict = decide::settle(cx, &mut packet, again, ledger);
+                self.perform(cx, packet, verdict, ledger);
+            }
             Verdict::Forward(forward) => {
                 if forward.redirect {
                     self.redirect(cx, &packet, &forward, ledger);
