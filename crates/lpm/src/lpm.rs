@@ -154,6 +154,30 @@ impl<K: Key> Lpm<K> {
         self.commit(&mut writer);
     }
 
+    /// Makes many changes, sorted by prefix, each prefix once; a change without a value removes its prefix. Readers see them one by one, in no order.
+    ///
+    /// What lies close together costs far less than one by one. What is replaced meanwhile can be used again only after a grace period,
+    /// so a million changes are better made some thousands at once, with [`Domain::reclaim`] after each.
+    ///
+    /// # Panics
+    /// If a value is 0 or above [`MAX_VALUE`]; nothing has changed then.
+    pub fn change(&self, changes: &[(Prefix<K>, Option<u32>)]) {
+        changes.iter().filter_map(|(_, value)| *value).for_each(check);
+        debug_assert!(changes.is_sorted_by(|(a, _), (b, _)| a < b), "changes are sorted");
+        let mut writer = self.lock();
+        let mut subnets = Vec::with_capacity(changes.len());
+        for &(prefix, value) in changes {
+            match (Place::of(prefix), value) {
+                (Place::Default, value) => writer.default = value,
+                (Place::Host, Some(value)) => _ = writer.hosts.insert(prefix.addr().halves(), value),
+                (Place::Host, None) => _ = writer.hosts.remove(prefix.addr().halves()),
+                (Place::Trie, value) => subnets.push((prefix, value)),
+            }
+        }
+        writer.trie.change(&subnets);
+        self.commit(&mut writer);
+    }
+
     /// The value of exactly this prefix. For the control plane: takes the writer's lock.
     #[must_use]
     pub fn get(&self, prefix: Prefix<K>) -> Option<u32> {

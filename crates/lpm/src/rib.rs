@@ -56,6 +56,11 @@ impl<K: Key> Rib<K> {
         self.map.range(prefix..=Prefix::host(prefix.last())).map(|(&prefix, &value)| (prefix, value)).collect()
     }
 
+    /// How many prefixes `prefix` covers, itself included, counted no further than `limit`.
+    pub(crate) fn count_within(&self, prefix: Prefix<K>, limit: usize) -> usize {
+        self.map.range(prefix..=Prefix::host(prefix.last())).take(limit).count()
+    }
+
     /// The longest prefix that covers `prefix` and is shorter.
     pub(crate) fn above(&self, prefix: Prefix<K>) -> Option<Entry<K>> {
         self.longest(prefix.truncated(prefix.len().checked_sub(1)?))

@@ -19,6 +19,9 @@ use crate::rib::{Entry, Rib};
 use crate::tables::{NODE, STRIDE};
 use crate::{Key, Prefix};
 
+/// Prefixes that are made anew for each that changed, at most, where many are made anew together: so many cost about what one by itself does.
+const REMADE_A_CHANGE: usize = 8;
+
 /// The trie and the prefixes it was made of.
 pub(crate) struct Trie<K: Key> {
     pub(crate) rib: Rib<K>,
@@ -58,17 +61,70 @@ impl<K: Key> Trie<K> {
         }
     }
 
+    /// Makes many changes, sorted by prefix, each prefix once; a change without a value removes. What lies close together is made anew together.
+    pub(crate) fn change(&mut self, changes: &[(Prefix<K>, Option<u32>)]) {
+        let mut changed = Vec::with_capacity(changes.len());
+        for &(prefix, value) in changes {
+            let old = match value {
+                Some(value) => self.rib.insert(prefix, value),
+                None => self.rib.remove(prefix),
+            };
+            if old != value {
+                changed.push(prefix);
+            }
+        }
+        if !changed.is_empty() && !self.made_for_all() {
+            self.update_each(&changed);
+        }
+    }
+
     fn update(&mut self, prefix: Prefix<K>) {
+        if !self.made_for_all() {
+            self.update_region(prefix);
+        }
+    }
+
+    /// Where the whole trie has to be made anew it is, and true.
+    fn made_for_all(&mut self) -> bool {
         self.arena.recover();
         let bits = self.wanted_bits();
-        if self.rib.len() == 0 || bits != self.arena.tables().bits() || self.arena.is_sparse() {
+        let all = self.rib.len() == 0 || bits != self.arena.tables().bits() || self.arena.is_sparse();
+        if all {
             self.rebuild(bits);
-        } else {
-            let direct = prefix.addr().first(bits);
-            match self.arena.tables().direct(direct) {
-                word if prefix.len() > bits && word & NODE != 0 => self.update_nodes(prefix, direct, word & !NODE),
-                _ => self.update_direct(prefix.truncated(bits)),
-            }
+        }
+        all
+    }
+
+    /// Makes what is below these prefixes anew. There is at least one; they are sorted.
+    fn update_each(&mut self, changed: &[Prefix<K>]) {
+        let (Some(first), Some(last)) = (changed.first(), changed.last()) else { return };
+        let common = first.truncated(first.addr().common(last.addr()));
+        // A prefix stands before all that it covers.
+        let shortest = changed.iter().map(|prefix| prefix.len()).min().unwrap_or(0);
+        let all = common.truncated(shortest);
+        let covered = || self.rib.count_within(all, changed.len() * REMADE_A_CHANGE) + self.words_within(all);
+        if all == *first || covered() < changed.len() * REMADE_A_CHANGE {
+            return self.update_region(all);
+        }
+        let half =
+            Prefix::new(last.addr(), all.len() + 1).map_or(1, |upper| changed.partition_point(|prefix| prefix.addr() < upper.addr()));
+        let (lower, upper) = changed.split_at(half.clamp(1, changed.len() - 1));
+        self.update_each(lower);
+        self.update_each(upper);
+    }
+
+    /// How many words of the direct table a prefix covers.
+    fn words_within(&self, prefix: Prefix<K>) -> usize {
+        1 << self.arena.tables().bits().saturating_sub(prefix.len())
+    }
+
+    /// Makes what is below a prefix anew.
+    fn update_region(&mut self, prefix: Prefix<K>) {
+        let bits = self.arena.tables().bits();
+        let direct = prefix.addr().first(bits);
+        match self.arena.tables().direct(direct) {
+            word if prefix.len() > bits && word & NODE != 0 => self.update_nodes(prefix, direct, word & !NODE),
+            _ => self.update_direct(prefix.truncated(bits)),
         }
     }
 

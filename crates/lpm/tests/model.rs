@@ -7,6 +7,7 @@ use lpm::{Key, Lpm, Prefix};
 use prefix_trie::PrefixMap;
 use proptest::prelude::*;
 use rcu::{Domain, Reader};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -47,6 +48,19 @@ where
         }
     }
 
+    /// Makes changes at once; of several for one prefix the last counts.
+    fn change(&mut self, changes: &[(Prefix<K>, Option<u32>)]) {
+        let sorted: BTreeMap<_, _> = changes.iter().copied().collect();
+        self.table.change(&sorted.iter().map(|(prefix, value)| (*prefix, *value)).collect::<Vec<_>>());
+        for (prefix, value) in sorted {
+            let key = (prefix.addr(), prefix.len());
+            match value {
+                Some(value) => _ = self.model.insert(key, value),
+                None => _ = self.model.remove(&key),
+            }
+        }
+    }
+
     /// Both answer the same for these keys, one by one, in a batch and by prefix.
     fn check(&mut self, keys: &[K]) {
         self.domain.reclaim();
@@ -83,15 +97,18 @@ enum Change<K: Key> {
     Insert(Prefix<K>, u32),
     Remove(prop::sample::Index),
     Extend(Vec<(Prefix<K>, u32)>),
+    Together(Vec<(Prefix<K>, Option<u32>)>),
 }
 
 fn changes<K: Key>(prefix: impl Strategy<Value = Prefix<K>> + Clone) -> impl Strategy<Value = Vec<Change<K>>> {
     let value = 1..5u32;
     let many = prop::collection::vec((prefix.clone(), value.clone()), 0..40);
+    let together = prop::collection::vec((prefix.clone(), prop::option::of(value.clone())), 0..40);
     let change = prop_oneof![
         6 => (prefix, value).prop_map(|(prefix, value)| Change::Insert(prefix, value)),
         5 => any::<prop::sample::Index>().prop_map(Change::Remove),
         1 => many.prop_map(Change::Extend),
+        3 => together.prop_map(Change::Together),
     ];
     prop::collection::vec(change, 1..120)
 }
@@ -114,6 +131,10 @@ where
             Change::Extend(entries) => {
                 seen.extend(entries.iter().map(|(prefix, _)| *prefix));
                 pair.extend(&entries);
+            }
+            Change::Together(changes) => {
+                seen.extend(changes.iter().map(|(prefix, _)| *prefix));
+                pair.change(&changes);
             }
         }
         if n % 8 == 0 {
@@ -215,6 +236,50 @@ fn ipv4_grows_to_the_full_direct_table_and_shrinks() {
 #[test]
 fn ipv6_grows_to_the_full_direct_table_and_shrinks() {
     grows_and_shrinks::<u128>(16..=64, 34_000);
+}
+
+/// Thousands of changes at once, some of them close together, in a table that is full already.
+fn changes_together<K: RandomKey>(lens: std::ops::RangeInclusive<u8>)
+where
+    (K, u8): prefix_trie::Prefix,
+{
+    let mut random = Random(5);
+    let everything = Prefix::new(K::ZERO, 0).expect("length 0");
+    let mut pair = Pair::<K>::new();
+    let mut prefixes = Vec::new();
+    let within = |outer: Prefix<K>, random: &mut Random| {
+        let len = lens.start() + random.below(usize::from(lens.end() - lens.start()) + 1) as u8;
+        Prefix::new(K::within(outer, random), len).expect("length within the key")
+    };
+    for round in 0..30 {
+        let mut changes = Vec::new();
+        for n in 0..1000 {
+            // A third anywhere, a third in one place, a third taken away.
+            let place = Prefix::new(K::within(everything, &mut Random(round / 3 + 7)), 18).expect("length within the key");
+            match n % 3 {
+                0 => changes.push((within(everything, &mut random), Some(n % 5 + 1))),
+                1 => changes.push((within(place, &mut random), Some(n % 5 + 1))),
+                _ if prefixes.is_empty() => {}
+                _ => changes.push((prefixes[random.below(prefixes.len())], None)),
+            }
+        }
+        prefixes.extend(changes.iter().map(|(prefix, _)| *prefix));
+        pair.change(&changes);
+        let keys: Vec<K> = prefixes.iter().step_by(11).map(|&prefix| K::within(prefix, &mut random)).collect();
+        pair.check(&keys);
+    }
+    pair.change(&prefixes.iter().map(|prefix| (*prefix, None)).collect::<Vec<_>>());
+    pair.clear();
+}
+
+#[test]
+fn ipv4_changes_made_together_follow_the_model() {
+    changes_together::<u32>(12..=32);
+}
+
+#[test]
+fn ipv6_changes_made_together_follow_the_model() {
+    changes_together::<u128>(16..=64);
 }
 
 #[test]
