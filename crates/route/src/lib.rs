@@ -46,7 +46,7 @@ pub use multipath::{HashField, Multipath};
 pub use neighbour::{Neighbour, NeighbourState, Neighbours};
 pub use network::{Editor, Family, Network};
 pub use nexthops::{NexthopDoes, NexthopObject, NexthopSpec};
-pub use rib::{Effect, Hop, Put, RouteEntry};
+pub use rib::{Effect, FastHash, Hop, Put, RouteEntry};
 pub use routes::{HopSpec, More, RouteSpec};
 pub use rule::{Action, Mark, Ports, Rule, Selector};
 pub use scope::{SCOPE_HOST, SCOPE_LINK, SCOPE_UNIVERSE};

@@ -1,6 +1,7 @@
 //! Tables that follow a kernel's: they are told what is there, and derive and refuse nothing.
 
-use crate::{Editor, Effect, Family, IfIndex, Link, Prefix, Put, RouteEntry, Rule, Select, TableId};
+use crate::rib::Entries;
+use crate::{Editor, Effect, Family, IfIndex, Link, Prefix, RouteEntry, Rule, Select, TableId};
 
 impl Editor {
     /// As [`Editor::new`], for the mirror of a kernel: there is no rule, and no address, route or interface is made because of another. The functions
@@ -38,12 +39,15 @@ impl Editor {
         routes: impl IntoIterator<Item = (MirroredRoute, Effect)>,
     ) {
         let rib = A::rib(self).0;
-        while rib.remove(table, prefix, |_| true).is_ok() {}
+        let mut entries = Entries::new();
         for (MirroredRoute { select, metric, protocol, scope }, effect) in routes {
-            let effect = rib.intern(effect);
+            let entry = RouteEntry { select, metric, protocol, scope, effect: rib.intern(effect) };
             // One that is there twice does nothing the second time.
-            let _ = rib.put(table, prefix, RouteEntry { select, metric, protocol, scope, effect }, Put::Append);
+            if !entries.contains(&entry) {
+                entries.insert(entries.partition_point(|other| other.rank() <= entry.rank()), entry);
+            }
         }
+        rib.set(table, prefix, entries);
     }
 
     /// The kernel's rules, in its order, in place of all.

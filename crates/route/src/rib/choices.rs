@@ -4,7 +4,6 @@
 //! on. That is the prefix's own route for all packets, or else what the next shorter prefix has; in IPv6 always the latter, since Linux does not look at a
 //! prefix's routes without `from` where it has one with (`fib6_node_lookup`).
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::commit::best;
@@ -43,7 +42,7 @@ impl<A: Address> Rib<A> {
             if first.select.is_all() && A::BITS == 128 {
                 continue;
             }
-            let effect = Cow::Owned(best::<A>(group, &down).into_owned());
+            let effect = best::<A>(group, &down);
             options.push((first.select, self.make(effect, told, fib, neighbours)));
         }
         // Nobody finds it before it is in the match table, and then it is complete.

@@ -2,18 +2,20 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::choices::is_choice;
-use super::{Entries, Made, Rib, RibTable};
+use super::{Made, Rib, RibTable};
 use crate::TableId;
 use crate::naming::Naming;
 use crate::nexthops::Committed;
 use crate::policy::Policy;
 use crate::{Action, Address, Dst, Effect, Fib, IfIndex, Kind, Links, Marks, Neighbours, Nexthop, Prefix, RouteEntry, Rule, Sharing};
 
-/// Changes of a match table, one by one, after which is looked what workers have left of it.
-const RECLAIM_EVERY: u32 = 32;
+/// Changes of a match table that are made at once. What they take out of it can be used for the next ones only once workers have left it: with too many it
+/// grows, and is copied, again and again.
+const AT_ONCE: usize = 4096;
 
 impl<A: Address> Rib<A> {
     /// Makes readers see everything changed since the last commit.
@@ -50,7 +52,7 @@ impl<A: Address> Rib<A> {
         }
         for made in changed.iter().filter_map(|id| self.made_of.get(id)).flatten() {
             // The routes of one that is gone go in the same commit.
-            if let Some(dst) = self.made_by_id.get(made).and_then(|(told, effect)| self.dst(effect, *told, neighbours)) {
+            if let Some(dst) = self.made.get(made).and_then(|made| self.dst(&made.effect, made.told, neighbours)) {
                 fib.dsts.replace(*made, Arc::new(dst));
             }
         }
@@ -137,70 +139,63 @@ impl<A: Address> Rib<A> {
     fn commit_table(&mut self, table: &mut RibTable<A>, fib: &Fib<A>, neighbours: &Neighbours, naming: &mut Naming) {
         let mut dirty = std::mem::take(&mut table.dirty);
         dirty.sort_unstable_by_key(|(prefix, _)| *prefix);
-        for (prefix, before) in &dirty {
-            let Some(slot) = table.routes.get_mut(prefix) else { continue };
-            slot.dirty = false;
-            naming.change(before, &slot.entries);
-        }
-        if dirty.iter().any(|(prefix, _)| prefix.addr().is_link_scoped()) {
-            self.commit_scoped(table, &dirty, fib, neighbours);
-            dirty.retain(|(prefix, _)| !prefix.addr().is_link_scoped());
-        }
-        let mut changed = Vec::with_capacity(dirty.len());
-        let (mut gone, mut unchosen) = (Vec::new(), Vec::new());
-        let mut few = 0_u32;
-        // What a change takes out of the match table can be used for the next ones only once workers have left it: without that, many changes one by one
-        // make it grow and be copied again and again.
-        let domain = &self.domain.clone();
-        let mut one_more = || {
-            few += 1;
-            if few.is_multiple_of(RECLAIM_EVERY) {
-                domain.reclaim();
-            }
-        };
+        let mut changes = Vec::with_capacity(dirty.len());
+        let (mut gone, mut unchosen, mut scoped) = (Vec::new(), Vec::new(), Vec::new());
         let down: HashSet<IfIndex> = self.down.clone();
         let told = table.told();
-        for (prefix, _) in dirty {
-            let (Some(slot), Some(key)) = (table.routes.get(&prefix), prefix.to_lpm()) else { continue };
+        for (prefix, before) in dirty {
+            let (Some(slot), Some(key)) = (table.routes.get_mut(&prefix), prefix.to_lpm()) else { continue };
+            slot.dirty = false;
+            naming.change(&before, &slot.entries);
+            if prefix.addr().is_link_scoped() {
+                scoped.push(prefix);
+                continue;
+            }
             let chosen = table.choices.remove(&prefix);
-            let new = match slot.entries.is_empty() {
-                true => 0,
-                false if is_choice(&slot.entries) => self.choose(table, prefix, told(prefix), fib, neighbours),
-                false => self.make(best::<A>(&slot.entries, &down), told(prefix), fib, neighbours),
+            let new = match slot.entries.as_slice() {
+                [] => None,
+                _ if is_choice(&slot.entries) => Some(self.choose(table, prefix, told(prefix), fib, neighbours)),
+                entries => Some(self.make(best::<A>(entries, &down), told(prefix), fib, neighbours)),
             };
-            let Some(slot) = table.routes.get_mut(&prefix) else { continue };
-            let old = std::mem::replace(&mut slot.leaf, new);
+            let Entry::Occupied(mut slot) = table.routes.entry(prefix) else { continue };
+            let old = std::mem::replace(&mut slot.get_mut().leaf, new.unwrap_or(0));
             match chosen {
                 Some(chosen) => unchosen.push(chosen),
                 None if old != 0 => gone.push(old),
                 None => {}
             }
-            if new == 0 {
-                table.published.lpm.remove(key);
-                table.routes.remove(&prefix);
-                one_more();
-            } else {
-                changed.push((key, new));
+            if new.is_none() {
+                slot.remove();
             }
+            changes.push((key, new));
+        }
+        if !scoped.is_empty() {
+            self.commit_scoped(table, &scoped, fib, neighbours);
         }
         // A choice leads on to others, and is found only when it does.
         self.link_choices(table, fib);
-        // So few beside what there is that the match table would not be made anew.
-        if changed.len() < 64 || changed.len() < table.routes.len() / 64 {
-            for (prefix, id) in changed {
-                table.published.lpm.insert(prefix, id);
-                one_more();
-            }
-        } else {
-            table.published.lpm.extend(changed);
-        }
+        self.change(table, &changes);
         // Not before the match table has stopped leading to them.
         gone.into_iter().for_each(|old| self.unmake(old, fib));
         unchosen.into_iter().for_each(|chosen| self.unchoose(chosen, fib));
     }
 
-    fn commit_scoped(&mut self, table: &mut RibTable<A>, dirty: &[(Prefix<A>, Entries)], fib: &Fib<A>, neighbours: &Neighbours) {
-        for (prefix, _) in dirty.iter().filter(|(prefix, _)| prefix.addr().is_link_scoped()) {
+    /// Changes the match table of a table.
+    fn change(&self, table: &RibTable<A>, changes: &[(lpm::Prefix<A::Key>, Option<u32>)]) {
+        let lpm = &table.published.lpm;
+        // So many beside what there is that the match table is made anew.
+        let most = changes.len() >= 64 && changes.len() >= table.routes.len() / 4;
+        if most && changes.iter().all(|(_, value)| value.is_some()) {
+            return lpm.extend(changes.iter().filter_map(|(prefix, value)| Some((*prefix, (*value)?))));
+        }
+        for some in changes.chunks(AT_ONCE) {
+            lpm.change(some);
+            self.domain.reclaim();
+        }
+    }
+
+    fn commit_scoped(&mut self, table: &mut RibTable<A>, changed: &[Prefix<A>], fib: &Fib<A>, neighbours: &Neighbours) {
+        for prefix in changed {
             if table.routes.get(prefix).is_some_and(|slot| slot.entries.is_empty()) {
                 table.routes.remove(prefix);
                 table.link_scoped.remove(prefix);
@@ -214,7 +209,7 @@ impl<A: Address> Rib<A> {
             for entry in table.routes.get(prefix).into_iter().flat_map(|slot| &slot.entries) {
                 for hop in &entry.effect.hops {
                     let effect = Effect { hops: vec![*hop], ..(*entry.effect).clone() };
-                    scoped.push((*prefix, hop.dev, self.make(Cow::Owned(effect), told(*prefix), fib, neighbours)));
+                    scoped.push((*prefix, hop.dev, self.make(Arc::new(effect), told(*prefix), fib, neighbours)));
                 }
             }
         }
@@ -227,37 +222,40 @@ impl<A: Address> Rib<A> {
     }
 
     /// The `Dst` of an effect, made when no other route has it; for prefixes of one length only if it is to be told.
-    pub(super) fn make(&mut self, effect: Cow<'_, Effect>, told: Option<u8>, fib: &Fib<A>, neighbours: &Neighbours) -> u32 {
-        if let Some(made) = self.made.get_mut(&told).and_then(|made| made.get_mut(&*effect)) {
-            made.users += 1;
-            return made.id;
-        }
-        let dst = self.dst(&effect, told, neighbours).unwrap_or_else(|| Dst::special(Kind::Blackhole));
-        let id = fib.dsts.insert(Arc::new(dst));
-        let effect = Arc::new(effect.into_owned());
-        if effect.nexthop != 0 {
-            self.made_of.entry(effect.nexthop).or_default().push(id);
-        }
-        self.made.entry(told).or_default().insert(effect.clone(), Made { id, users: 1 });
-        self.made_by_id.insert(id, (told, effect));
+    pub(super) fn make(&mut self, effect: Arc<Effect>, told: Option<u8>, fib: &Fib<A>, neighbours: &Neighbours) -> u32 {
+        // Routes that come together mostly do the same.
+        let is_same = |made: &Made| made.told == told && Arc::ptr_eq(&made.effect, &effect);
+        let same = self.last_made.filter(|id| self.made.get(id).is_some_and(is_same));
+        let known = same.or_else(|| self.ids.get(&told)?.get(&*effect).copied());
+        let id = known.unwrap_or_else(|| {
+            let dst = self.dst(&effect, told, neighbours).unwrap_or_else(|| Dst::special(Kind::Blackhole));
+            let id = fib.dsts.insert(Arc::new(dst));
+            if effect.nexthop != 0 {
+                self.made_of.entry(effect.nexthop).or_default().push(id);
+            }
+            self.ids.entry(told).or_default().insert(effect.clone(), id);
+            id
+        });
+        self.made.entry(id).or_insert(Made { effect, told, users: 0 }).users += 1;
+        self.last_made = Some(id);
         id
     }
 
     pub(super) fn unmake(&mut self, id: u32, fib: &Fib<A>) {
-        let Some((told, effect)) = self.made_by_id.get(&id) else { return };
-        let Some(of_length) = self.made.get_mut(told) else { return };
-        let Some(made) = of_length.get_mut(effect) else { return };
-        made.users -= 1;
-        if made.users == 0 {
+        let Entry::Occupied(mut made) = self.made.entry(id) else { return };
+        made.get_mut().users -= 1;
+        if made.get().users == 0 {
             fib.dsts.remove(id);
+            let Made { effect, told, .. } = made.remove();
             if let Some(made) = self.made_of.get_mut(&effect.nexthop) {
                 made.retain(|of| *of != id);
                 if made.is_empty() {
                     self.made_of.remove(&effect.nexthop);
                 }
             }
-            of_length.remove(effect);
-            self.made_by_id.remove(&id);
+            if let Some(ids) = self.ids.get_mut(&told) {
+                ids.remove(&effect);
+            }
         }
     }
 }
@@ -271,11 +269,11 @@ impl<A: Address> RibTable<A> {
 }
 
 /// What the best routes of a prefix do together, by the ways that are not `down` if there are others.
-pub(super) fn best<'e, A: Address>(entries: &'e [RouteEntry], down: &HashSet<IfIndex>) -> Cow<'e, Effect> {
+pub(super) fn best<A: Address>(entries: &[RouteEntry], down: &HashSet<IfIndex>) -> Arc<Effect> {
     let first = &entries[0];
     let joined = entries.len() > 1 && first.joins::<A>();
     if !joined && (first.effect.hops.len() <= 1 || down.is_empty()) {
-        return Cow::Borrowed(&first.effect);
+        return first.effect.clone();
     }
     let mut effect = (*first.effect).clone();
     let others = entries[1..].iter().filter(|entry| joined && entry.metric == first.metric && entry.joins::<A>());
@@ -283,5 +281,5 @@ pub(super) fn best<'e, A: Address>(entries: &'e [RouteEntry], down: &HashSet<IfI
     if effect.hops.iter().any(|hop| !down.contains(&hop.dev)) {
         effect.hops.retain(|hop| !down.contains(&hop.dev));
     }
-    Cow::Owned(effect)
+    Arc::new(effect)
 }

@@ -2,11 +2,12 @@
 
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// For keys that the operator chooses: a multiplication a word spreads them well, and a full table has a million.
-#[derive(Default)]
-pub(super) struct PrefixHasher(u64);
+/// A hasher for keys that the operator chooses: a multiplication a word spreads them well, and a full table has a million.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct PrefixHasher(u64);
 
-pub(super) type FastHash = BuildHasherDefault<PrefixHasher>;
+/// Makes [`PrefixHasher`]s.
+pub type FastHash = BuildHasherDefault<PrefixHasher>;
 
 impl Hasher for PrefixHasher {
     fn finish(&self) -> u64 {

@@ -5,6 +5,7 @@ mod commit;
 mod entry;
 mod hash;
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,14 +15,14 @@ use smallvec::SmallVec;
 
 use self::choices::Chosen;
 pub use self::entry::{Effect, Hop, Put, RouteEntry};
-use self::hash::FastHash;
+pub use self::hash::FastHash;
 use crate::draft::Draft;
 use crate::fib::Table;
 use crate::nexthops::Nexthops;
 use crate::{Action, Address, ConfigError, IfIndex, Kind, MarkRule, Prefix, Rule, TableId};
 
 /// Routes of a prefix, best first; nearly always one.
-type Entries = SmallVec<[RouteEntry; 1]>;
+pub(crate) type Entries = SmallVec<[RouteEntry; 1]>;
 
 /// What there is for one prefix.
 #[derive(Default)]
@@ -61,8 +62,10 @@ struct RibTable<A: Address> {
     choices: BTreeMap<Prefix<A>, Chosen>,
 }
 
+/// What routes do, and the number of its `Dst`'s users.
 struct Made {
-    id: u32,
+    effect: Arc<Effect>,
+    told: Option<u8>,
     users: usize,
 }
 
@@ -82,9 +85,10 @@ pub struct Rib<A: Address> {
     effects: HashSet<Arc<Effect>, FastHash>,
     /// At this number of effects those that no route has any more are forgotten.
     effects_limit: usize,
-    /// What was made of effects, for prefixes of all lengths and for those that know theirs.
-    made: HashMap<Option<u8>, HashMap<Arc<Effect>, Made, FastHash>>,
-    made_by_id: HashMap<u32, (Option<u8>, Arc<Effect>)>,
+    /// The `Dst`s, by number, and their numbers, for prefixes of all lengths and for those that know theirs.
+    made: HashMap<u32, Made, FastHash>,
+    ids: HashMap<Option<u8>, HashMap<Arc<Effect>, u32, FastHash>>,
+    last_made: Option<u32>,
     /// The `Dst`s of routes that name a nexthop object, by its number.
     made_of: HashMap<u32, Vec<u32>>,
     nexthops: Nexthops,
@@ -104,8 +108,9 @@ impl<A: Address> Rib<A> {
             down: Draft::new(HashSet::new()),
             effects: HashSet::default(),
             effects_limit: 1024,
-            made: HashMap::new(),
-            made_by_id: HashMap::new(),
+            made: HashMap::default(),
+            ids: HashMap::new(),
+            last_made: None,
             made_of: HashMap::new(),
             nexthops: Nexthops::default(),
             reachable: HashSet::default(),
@@ -240,6 +245,35 @@ impl<A: Address> Rib<A> {
             self.reachable.clear();
         }
         Ok(())
+    }
+
+    /// Puts these routes, best first, in place of all that a prefix has.
+    pub(crate) fn set(&mut self, id: TableId, prefix: Prefix<A>, entries: Entries) {
+        if entries.is_empty() && !self.table_exists(id) {
+            return;
+        }
+        let RibTable { routes, dirty, lengths, .. } = self.table(id);
+        let clean = dirty.is_empty();
+        let slot = match routes.entry(prefix) {
+            Entry::Occupied(slot) if slot.get().entries == entries => return,
+            Entry::Occupied(slot) => slot.into_mut(),
+            Entry::Vacant(_) if entries.is_empty() => return,
+            Entry::Vacant(none) => none.insert(Slot::default()),
+        };
+        let length = &mut lengths[usize::from(prefix.len())];
+        match (slot.entries.is_empty(), entries.is_empty()) {
+            (true, false) => *length += 1,
+            (false, true) => *length -= 1,
+            _ => {}
+        }
+        let before = std::mem::replace(&mut slot.entries, entries);
+        if !std::mem::replace(&mut slot.dirty, true) {
+            dirty.push((prefix, before));
+        }
+        if clean && !dirty.is_empty() {
+            self.dirty.push(id);
+        }
+        self.reachable.clear();
     }
 
     /// Removes the first route of the prefix that `matches`.
