@@ -21,6 +21,8 @@ pub mod program;
 pub mod questions;
 pub mod replay;
 pub mod rng;
+#[cfg(target_os = "linux")]
+pub mod route_changes;
 
 use std::path::PathBuf;
 
