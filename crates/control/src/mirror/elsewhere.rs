@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use route::{Editor, Encap, Family, IfIndex, Kind, LinkKind, Prefix, RouteEntry, TableId};
+use route::{Editor, Encap, Family, FastHash, IfIndex, Kind, LinkKind, Prefix, RouteEntry, TableId};
 use srv6::Attributes;
 
 use super::decode::route::Place;
@@ -15,7 +15,7 @@ use super::decode::route::Place;
 #[derive(Default)]
 pub struct Elsewhere {
     /// The SIDs that name where their packets go, and whether that is elsewhere.
-    sids: HashMap<Place<Ipv6Addr>, (Vec<Attributes>, bool)>,
+    sids: HashMap<Place<Ipv6Addr>, (Vec<Attributes>, bool), FastHash>,
     /// Of tables that only SIDs, rules and VRFs name: the prefixes that lead elsewhere.
     up4: HashMap<TableId, HashSet<Prefix<Ipv4Addr>>>,
     up6: HashMap<TableId, HashSet<Prefix<Ipv6Addr>>>,
@@ -26,7 +26,7 @@ pub struct Elsewhere {
 impl Elsewhere {
     /// True when the packets of the SIDs of this prefix are to be left to the kernel.
     pub fn is(&self, place: Place<Ipv6Addr>) -> bool {
-        self.sids.get(&place).is_some_and(|(_, elsewhere)| *elsewhere)
+        !self.sids.is_empty() && self.sids.get(&place).is_some_and(|(_, elsewhere)| *elsewhere)
     }
 
     /// The IPv4 routes of a prefix are others now.
@@ -40,10 +40,10 @@ impl Elsewhere {
         self.stale = true;
         note(&mut self.up6, editor, place);
         let naming: Vec<_> = sids.into_iter().filter(names_a_way).collect();
-        if naming.is_empty() {
-            self.sids.remove(&place);
-        } else {
+        if !naming.is_empty() {
             self.sids.entry(place).or_default().0 = naming;
+        } else if !self.sids.is_empty() {
+            self.sids.remove(&place);
         }
     }
 

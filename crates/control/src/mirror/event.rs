@@ -19,7 +19,7 @@ use super::decode::nexthop::{Nexthop, head, nexthop};
 use super::decode::route::{KernelRoute, Place, Way, route};
 use super::decode::{AF_INET, Family, u8_at};
 use super::object::{Object, Objects};
-use super::snapshot::{Dirty, Routes, Snapshot};
+use super::snapshot::{Dirty, Places, RouteList, Routes, Snapshot};
 
 /// What is to be dumped again because of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -174,7 +174,7 @@ impl Snapshot {
     }
 }
 
-fn forget<A: Address>(routes: &mut Routes<A>, gone: &HashSet<u32>, dirty: &mut HashSet<Place<A>>) {
+fn forget<A: Address>(routes: &mut Routes<A>, gone: &HashSet<u32>, dirty: &mut Places<A>) {
     routes.retain(|place, list| {
         let before = list.len();
         list.retain(|route| !gone.contains(&route.nexthop));
@@ -190,7 +190,7 @@ fn change<A: Family>(
     place: Place<A>,
     route: KernelRoute,
     message: &Message<'_>,
-    dirty: &mut HashSet<Place<A>>,
+    dirty: &mut Places<A>,
     object: Object,
     again: &mut Again,
 ) {
@@ -212,7 +212,7 @@ fn change<A: Family>(
 
 /// Linux `fib_table_insert`: sorted by type of service, then metric; of equal ones the new one stands first, or last when appended, or takes the place
 /// of the first. False when it is not sure that this is what happened.
-fn put4(list: &mut Vec<KernelRoute>, route: KernelRoute, flags: u16) -> bool {
+fn put4(list: &mut RouteList, route: KernelRoute, flags: u16) -> bool {
     let key = |route: &KernelRoute| (std::cmp::Reverse(route.tos), route.metric);
     let first = list.partition_point(|other| key(other) < key(&route));
     let end = list.partition_point(|other| key(other) <= key(&route));
@@ -231,7 +231,7 @@ fn put4(list: &mut Vec<KernelRoute>, route: KernelRoute, flags: u16) -> bool {
 
 /// Linux `fib6_add_rt2node`: sorted by metric, the new one last of its metric. Routes of one metric through gateways are one of several ways, and told
 /// of whole. A replacement takes the place of the first one that is alike in this, else of the first.
-fn put6(list: &mut Vec<KernelRoute>, route: KernelRoute, flags: u16) -> bool {
+fn put6(list: &mut RouteList, route: KernelRoute, flags: u16) -> bool {
     // Routes by source stand apart from those for all; the tables put them in their order.
     let key = |route: &KernelRoute| (route.from.map(|from| (from.addr(), from.len())), route.metric);
     let first = list.partition_point(|other| key(other) < key(&route));
@@ -274,7 +274,7 @@ fn joins(route: &KernelRoute) -> bool {
 }
 
 /// False when it is not sure that this is what happened.
-fn remove(list: &mut Vec<KernelRoute>, route: &KernelRoute) -> bool {
+fn remove(list: &mut RouteList, route: &KernelRoute) -> bool {
     if let Some(at) = list.iter().position(|other| other.is(route)) {
         list.remove(at);
         return true;

@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use route::{Kind, TableId};
 
 use super::decode::Family;
-use super::decode::route::{KernelRoute, Place};
+use super::decode::route::Place;
+use super::snapshot::RouteList;
 
 /// The router's own addresses, its broadcast and its anycast addresses, by table: those of a VRF stand in the VRF's.
 #[derive(Default)]
@@ -33,7 +34,7 @@ impl Here {
     }
 
     /// The routes of a prefix are these now.
-    pub(super) fn look<A: Family>(&mut self, (table, prefix): Place<A>, routes: Option<&Vec<KernelRoute>>) {
+    pub(super) fn look<A: Family>(&mut self, (table, prefix): Place<A>, routes: Option<&RouteList>) {
         if prefix.len() != A::BITS {
             return;
         }

@@ -1,11 +1,11 @@
 //! SIDs and policies that routes of the mirror refer to by number.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
 use plane::Tables;
-use route::{Address, PolicyId, Prefix, SidId, TableId};
+use route::{Address, FastHash, PolicyId, Prefix, SidId, TableId};
 use srv6::{Policy, Sid, action_by_number};
 
 use super::Reason;
@@ -18,18 +18,16 @@ type Made = (Encap, route::Encap);
 
 /// SIDs and policies by what they are of: the routes of a prefix, a nexthop object.
 pub struct Owned<K> {
-    of: HashMap<K, Vec<Made>>,
+    of: HashMap<K, Vec<Made>, FastHash>,
     /// Those that no route has any more, to be removed when workers do not find their routes any more.
     retired: Vec<route::Encap>,
-    /// The highest number that a SID ever had.
-    highest: u32,
-    /// New SIDs whose number was another's before.
-    numbered_again: BTreeSet<SidId>,
+    /// SIDs among them that workers do not find any more, whose numbers are not given out again yet.
+    gone: Vec<SidId>,
 }
 
 impl<K> Default for Owned<K> {
     fn default() -> Owned<K> {
-        Owned { of: HashMap::new(), retired: Vec::new(), highest: 0, numbered_again: BTreeSet::new() }
+        Owned { of: HashMap::default(), retired: Vec::new(), gone: Vec::new() }
     }
 }
 
@@ -38,8 +36,6 @@ pub struct Making<'a> {
     tables: &'a Tables,
     before: Vec<Made>,
     now: Vec<Made>,
-    /// The numbers of new SIDs.
-    fresh: Vec<SidId>,
 }
 
 impl Making<'_> {
@@ -69,9 +65,7 @@ impl Making<'_> {
             Encap::Seg6Local { action, attributes } => {
                 let descriptor = action_by_number(*action).ok_or(Reason::Action(*action))?;
                 let sid = Sid::build(descriptor, attributes).map_err(refused)?;
-                let id = SidId(self.tables.sids.insert(Arc::new(sid)));
-                self.fresh.push(id);
-                Ok(route::Encap::Seg6Local(id))
+                Ok(route::Encap::Seg6Local(SidId(self.tables.sids.insert(Arc::new(sid)))))
             }
         }
     }
@@ -80,31 +74,31 @@ impl Making<'_> {
 impl<K: Copy + Eq + Hash> Owned<K> {
     /// Begins to make it again.
     pub fn begin<'a>(&mut self, place: K, tables: &'a Tables) -> Making<'a> {
-        Making { tables, before: self.of.remove(&place).unwrap_or_default(), now: Vec::new(), fresh: Vec::new() }
+        let before = if self.of.is_empty() { None } else { self.of.remove(&place) };
+        Making { tables, before: before.unwrap_or_default(), now: Vec::new() }
     }
 
     /// Ends it: what was not asked for again goes.
     pub fn end(&mut self, place: K, making: Making<'_>) {
-        for id in making.fresh {
-            if id.0 <= self.highest {
-                self.numbered_again.insert(id);
-            }
-            self.highest = self.highest.max(id.0);
-        }
         self.retired.extend(making.before.into_iter().map(|(_, number)| number));
         if !making.now.is_empty() {
             self.of.insert(place, making.now);
         }
     }
 
-    /// Removes what no route has any more, once no worker can have it in a burst. The routes must have been committed.
+    /// Removes policies that no route has any more, once no worker can have them in a burst. The routes must have been committed.
     pub fn remove_retired(&mut self, tables: &Arc<Tables>) {
-        self.retired.drain(..).for_each(|number| letting_go::after_a_grace_period(tables, number));
+        for number in self.retired.drain(..) {
+            match number {
+                route::Encap::Seg6Local(id) => self.gone.push(id),
+                other => letting_go::after_a_grace_period(tables, other),
+            }
+        }
     }
 
-    /// New SIDs whose number was another's before, since this was last asked.
-    pub fn take_numbered_again(&mut self) -> BTreeSet<SidId> {
-        std::mem::take(&mut self.numbered_again)
+    /// SIDs that no route has any more, since this was last asked.
+    pub fn take_gone(&mut self) -> Vec<SidId> {
+        std::mem::take(&mut self.gone)
     }
 }
 
@@ -118,4 +112,10 @@ impl<A: Address> Owned<Place<A>> {
             })
         })
     }
+}
+
+/// Has the numbers of SIDs that are gone be given out again, once no worker can have them in a burst.
+pub fn let_go(tables: &Arc<Tables>, gone: impl IntoIterator<Item = SidId>) {
+    gone.into_iter().for_each(|id| letting_go::after_a_grace_period(tables, route::Encap::Seg6Local(id)));
+    tables.network.domain().reclaim();
 }

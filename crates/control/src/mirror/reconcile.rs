@@ -1,13 +1,13 @@
 //! Tables that follow a snapshot: what is dirty in it is told to the editor.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use plane::Tables;
 use route::{
-    Action, Editor, Effect, Hop, IfIndex, Kind, Link, LinkKind, MirroredRoute, NeighbourState, Prefix, Rule, Select, Selector, SidId,
-    TableId,
+    Action, Editor, Effect, FastHash, Hop, IfIndex, Kind, Link, LinkKind, MirroredRoute, NeighbourState, Prefix, Rule, Select, Selector,
+    SidId, TableId,
 };
 use srv6::{Attributes, HmacKeys};
 
@@ -22,7 +22,7 @@ use super::elsewhere::Elsewhere;
 use super::here::Here;
 use super::objects::take_over;
 use super::owned::{Making, Owned};
-use super::snapshot::{Dirty, Routes, Snapshot};
+use super::snapshot::{Dirty, RouteList, Routes, Snapshot};
 use super::translate::{MAX_IFINDEX, concerns, kernel, resolve};
 use super::{Reason, Unsupported};
 
@@ -44,8 +44,8 @@ pub struct Mirror {
     owned6: Owned<Place<Ipv6Addr>>,
     /// Of nexthop objects, by number.
     owned_objects: Owned<u32>,
-    unsupported_routes4: HashMap<Place<Ipv4Addr>, Reason>,
-    unsupported_routes6: HashMap<Place<Ipv6Addr>, Reason>,
+    unsupported_routes4: HashMap<Place<Ipv4Addr>, Reason, FastHash>,
+    unsupported_routes6: HashMap<Place<Ipv6Addr>, Reason, FastHash>,
     unsupported_rules: Vec<Unsupported>,
     unsupported_devices: Vec<Unsupported>,
 }
@@ -84,8 +84,8 @@ impl Mirror {
             owned4: Owned::default(),
             owned6: Owned::default(),
             owned_objects: Owned::default(),
-            unsupported_routes4: HashMap::new(),
-            unsupported_routes6: HashMap::new(),
+            unsupported_routes4: HashMap::default(),
+            unsupported_routes6: HashMap::default(),
             unsupported_rules: Vec::new(),
             unsupported_devices: Vec::new(),
         }
@@ -120,9 +120,13 @@ impl Mirror {
         self.owned6.sids()
     }
 
-    /// SIDs that came under a number that another had before, since this was last asked: workers have counted under it.
-    pub fn take_numbered_again(&mut self) -> BTreeSet<SidId> {
-        self.owned6.take_numbered_again()
+    /// SIDs that no route has any more, since this was last asked: workers count nothing under their numbers from their next bursts on. The numbers are given
+    /// out again after [`let_go`](super::let_go).
+    pub fn take_gone(&mut self) -> Vec<SidId> {
+        let mut gone = self.owned4.take_gone();
+        gone.extend(self.owned6.take_gone());
+        gone.extend(self.owned_objects.take_gone());
+        gone
     }
 
     /// What is left to the kernel, and why.
@@ -357,7 +361,7 @@ fn routes<A: Family>(
     owned: &mut Owned<Place<A>>,
     snapshot: &Snapshot,
     place: Place<A>,
-    list: Option<&Vec<KernelRoute>>,
+    list: Option<&RouteList>,
     elsewhere: bool,
 ) -> Made {
     let mut making = owned.begin(place, tables);
@@ -440,9 +444,10 @@ fn effect(route: &KernelRoute, ways: &[(&Way, u16)], kind: Kind, making: &mut Ma
     Ok(Effect { mtu: route.mtu, src: route.src, metrics: route.metrics, ..Effect::new(kind, hops) })
 }
 
-fn note<A: Family>(unsupported: &mut HashMap<Place<A>, Reason>, place: Place<A>, reason: Option<Reason>) {
+fn note<A: Family>(unsupported: &mut HashMap<Place<A>, Reason, FastHash>, place: Place<A>, reason: Option<Reason>) {
     match reason {
-        Some(reason) => unsupported.insert(place, reason),
-        None => unsupported.remove(&place),
-    };
+        Some(reason) => _ = unsupported.insert(place, reason),
+        None if unsupported.is_empty() => {}
+        None => _ = unsupported.remove(&place),
+    }
 }

@@ -1,9 +1,11 @@
 //! Everything of the kernel that a packet's way depends on, as plain values.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasher, Hash};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use route::{IfIndex, NeighbourState, Settings};
+use route::{FastHash, IfIndex, NeighbourState, Settings};
+use smallvec::SmallVec;
 use wire::Mac;
 
 use super::decode::address::{DeviceAddress, address};
@@ -16,8 +18,12 @@ use super::decode::rule::{KernelRule, rule};
 use super::decode::shared::HmacKey;
 use super::object::Object;
 
-/// The routes of each prefix of each table, in the kernel's order.
-pub type Routes<A> = HashMap<Place<A>, Vec<KernelRoute>>;
+/// The routes of a prefix, in the kernel's order; nearly always one.
+pub type RouteList = SmallVec<[KernelRoute; 1]>;
+/// The routes of each prefix of each table.
+pub type Routes<A> = HashMap<Place<A>, RouteList, FastHash>;
+/// Prefixes of tables.
+pub type Places<A> = HashSet<Place<A>, FastHash>;
 
 /// What the kernel has, as far as it was told.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -62,9 +68,9 @@ pub struct Dirty {
     /// Neighbours.
     pub neighbours: HashSet<(IfIndex, IpAddr)>,
     /// IPv4 prefixes.
-    pub routes4: HashSet<Place<Ipv4Addr>>,
+    pub routes4: Places<Ipv4Addr>,
     /// IPv6 prefixes.
-    pub routes6: HashSet<Place<Ipv6Addr>>,
+    pub routes6: Places<Ipv6Addr>,
 }
 
 impl Dirty {
@@ -152,7 +158,11 @@ fn differing<'a, K: Ord, V: PartialEq>(old: &'a BTreeMap<K, V>, new: &'a BTreeMa
     gone.chain(new.iter().filter(|(key, value)| old.get(key) != Some(value)).map(|(key, _)| key))
 }
 
-fn replace_map<K: Copy + Eq + std::hash::Hash, V: PartialEq>(old: &mut HashMap<K, V>, new: HashMap<K, V>, dirty: &mut HashSet<K>) -> usize {
+fn replace_map<K: Copy + Eq + Hash, V: PartialEq, S: BuildHasher>(
+    old: &mut HashMap<K, V, S>,
+    new: HashMap<K, V, S>,
+    dirty: &mut HashSet<K, S>,
+) -> usize {
     let gone = old.keys().filter(|key| !new.contains_key(key));
     let differing: Vec<K> =
         gone.chain(new.iter().filter(|(key, value)| old.get(key) != Some(value)).map(|(key, _)| key)).copied().collect();

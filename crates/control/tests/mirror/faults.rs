@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use control::mirror::{Asker, Follower, Mirror};
+use control::mirror::{Asker, Follower, Mirror, let_go};
 use route::{Encap, Family, IfIndex, NeighbourState, Prefix, TableId};
 
 use crate::lab::{PORTS, batch, follower, in_namespace, ports_up, settle, shell};
@@ -255,6 +255,8 @@ fn netlink_packet_route_273_srv6_routes_are_read_whole() {
         assert_eq!(follower.mirror().sids().count(), 6);
         shell("ip -6 route flush table main proto boot");
         settle(&mut follower);
+        let gone = follower.take_gone();
+        let_go(follower.mirror().tables(), gone);
         assert_eq!(
             (follower.mirror().sids().count(), follower.mirror().tables().sids.len(), follower.mirror().tables().policies.len()),
             (0, 0, 0)

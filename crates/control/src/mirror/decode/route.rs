@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use route::{IfIndex, Kind, Metrics, Prefix, TableId};
+use smallvec::SmallVec;
 
 use super::encap::{Encap, encap};
 use super::{Family, attribute, attributes, ip, u8_at, u16_at, u32_at, u32_of};
@@ -31,6 +32,9 @@ const RTAX_HOPLIMIT: u16 = 10;
 const RTM_F_CLONED: u32 = 0x200;
 const RTNH_F_DEAD: u8 = 1;
 const RTNH_F_ONLINK: u8 = 4;
+
+/// Ways out; nearly always one.
+pub type Ways = SmallVec<[Way; 1]>;
 
 /// One way out of a route, or a nexthop object.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -80,7 +84,7 @@ pub struct KernelRoute {
     /// The nexthop object that says the ways out; 0: the route itself does.
     pub nexthop: u32,
     /// Ways out.
-    pub ways: Vec<Way>,
+    pub ways: Ways,
     /// Why packets of the route are left to the kernel.
     pub unsupported: Option<Reason>,
 }
@@ -121,14 +125,14 @@ pub fn route<A: Family>(body: &[u8]) -> Option<(Place<A>, KernelRoute)> {
         from: None,
         metrics: Metrics::default(),
         nexthop: 0,
-        ways: Vec::new(),
+        ways: Ways::new(),
         unsupported,
     };
     let source_len = u8_at(body, 2)?;
     let mut source = Ipv6Addr::UNSPECIFIED;
-    let attributes_of = body.get(HEADER_LEN..)?;
     let mut multipath = None;
-    for (kind, value) in attributes(attributes_of) {
+    let mut only = WayAttributes::default();
+    for (kind, value) in attributes(body.get(HEADER_LEN..)?) {
         match kind {
             RTA_DST => dst = A::read(value)?,
             RTA_SRC => source = Ipv6Addr::read(value)?,
@@ -147,7 +151,7 @@ pub fn route<A: Family>(body: &[u8]) -> Option<(Place<A>, KernelRoute)> {
             }
             RTA_NH_ID => route.nexthop = u32_of(value)?,
             RTA_MULTIPATH => multipath = Some(value),
-            _ => {}
+            _ => only.take(kind, value),
         }
     }
     if source_len != 0 {
@@ -155,10 +159,10 @@ pub fn route<A: Family>(body: &[u8]) -> Option<(Place<A>, KernelRoute)> {
     }
     let ways = match multipath {
         Some(value) => ways(value),
-        None => way(attributes_of, None).map(|way| {
+        None => only.way().map(|way| {
             let flags = u32_at(body, 8).unwrap_or(0);
             let (dead, onlink) = (flags & u32::from(RTNH_F_DEAD) != 0, flags & u32::from(RTNH_F_ONLINK) != 0);
-            Vec::from_iter(way.map(|way| Way { dead, onlink, ..way }))
+            way.map(|way| Way { dead, onlink, ..way }).into_iter().collect()
         }),
     };
     match ways {
@@ -187,35 +191,54 @@ fn kind(number: u8) -> Result<Kind, Reason> {
     })
 }
 
-/// The way that attributes describe; `dev` is its device where they do not say. None when there is no device.
-fn way(bytes: &[u8], dev: Option<u32>) -> Result<Option<Way>, Reason> {
-    let (mut dev, mut via, mut encap_type, mut encap_value) = (dev, None, None, None);
-    for (kind, value) in attributes(bytes) {
+/// The attributes that describe a way.
+#[derive(Default)]
+struct WayAttributes<'a> {
+    dev: Option<u32>,
+    gateway: Option<&'a [u8]>,
+    /// `struct rtvia`: family (2 bytes), address of the other family.
+    via: Option<&'a [u8]>,
+    encap_type: Option<u16>,
+    encap: Option<&'a [u8]>,
+}
+
+impl<'a> WayAttributes<'a> {
+    fn take(&mut self, kind: u16, value: &'a [u8]) {
         match kind {
-            RTA_OIF => dev = u32_of(value),
-            RTA_GATEWAY => via = Some(ip(value).ok_or(Reason::Malformed("gateway"))?),
-            // `struct rtvia`: family (2 bytes), address of the other family.
-            RTA_VIA => via = Some(value.get(2..).and_then(ip).ok_or(Reason::Malformed("gateway of the other family"))?),
-            RTA_ENCAP_TYPE => encap_type = u16_at(value, 0),
-            RTA_ENCAP => encap_value = Some(value),
+            RTA_OIF => self.dev = u32_of(value),
+            RTA_GATEWAY => self.gateway = Some(value),
+            RTA_VIA => self.via = Some(value),
+            RTA_ENCAP_TYPE => self.encap_type = u16_at(value, 0),
+            RTA_ENCAP => self.encap = Some(value),
             _ => {}
         }
     }
-    let encap = encap(encap_type, encap_value).map(Box::new);
-    Ok(dev.map(|dev| Way { dev: IfIndex(dev), via, weight: 1, dead: false, onlink: false, encap }))
+
+    /// None when there is no device.
+    fn way(&self) -> Result<Option<Way>, Reason> {
+        let via = match (self.gateway, self.via) {
+            (None, None) => None,
+            (Some(gateway), _) => Some(ip(gateway).ok_or(Reason::Malformed("gateway"))?),
+            (None, Some(via)) => Some(via.get(2..).and_then(ip).ok_or(Reason::Malformed("gateway of the other family"))?),
+        };
+        let encap = encap(self.encap_type, self.encap).map(Box::new);
+        Ok(self.dev.map(|dev| Way { dev: IfIndex(dev), via, weight: 1, dead: false, onlink: false, encap }))
+    }
 }
 
 /// `RTA_MULTIPATH`: one `struct rtnexthop` (length, flags, weight less one, device) a way, with attributes behind.
-fn ways(mut bytes: &[u8]) -> Result<Vec<Way>, Reason> {
+fn ways(mut bytes: &[u8]) -> Result<Ways, Reason> {
     const FIXED: usize = 8;
-    let mut ways = Vec::new();
+    let mut ways = Ways::new();
     while !bytes.is_empty() {
         let one = || {
             let length = usize::from(u16_at(bytes, 0)?);
             Some((length, u8_at(bytes, 2)?, u8_at(bytes, 3)?, u32_at(bytes, 4)?, bytes.get(FIXED..length)?))
         };
         let (length, flags, hops, dev, attributes) = one().ok_or(Reason::Malformed("multipath"))?;
-        let way = way(attributes, Some(dev))?.ok_or(Reason::Malformed("multipath"))?;
+        let mut found = WayAttributes { dev: Some(dev), ..WayAttributes::default() };
+        super::attributes(attributes).for_each(|(kind, value)| found.take(kind, value));
+        let way = found.way()?.ok_or(Reason::Malformed("multipath"))?;
         ways.push(Way { weight: u16::from(hops) + 1, dead: flags & RTNH_F_DEAD != 0, onlink: flags & RTNH_F_ONLINK != 0, ..way });
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
