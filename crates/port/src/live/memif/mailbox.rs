@@ -28,9 +28,9 @@ pub(super) struct Mailbox {
     pub(super) bell: Event,
     /// The peer is to be woken for what was sent.
     waking: AtomicBool,
-    /// What the port found wrong with its peer.
-    broken: Mutex<Option<Broken>>,
-    /// How often a peer came.
+    /// What the port found wrong with a peer, by the number of its connection.
+    broken: Mutex<Option<(u64, Broken)>>,
+    /// How often a peer came: the number of the last connection.
     connections: AtomicU64,
     /// Wakes the connection's thread. No peer has it.
     control: Arc<Event>,
@@ -51,12 +51,10 @@ impl Mailbox {
 
     /// For the connection: a peer came with rings for the port, or went.
     pub(super) fn put(&self, lines: Option<Lines>) {
-        self.connections.fetch_add(lines.is_some().into(), Ordering::Relaxed);
-        // What was wrong with the peer before.
-        self.take_broken();
         let mut slot = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock, so that the port takes what was put in last, once, and knows its number.
+        self.connections.fetch_add(lines.is_some().into(), Ordering::Relaxed);
         *slot = lines;
-        // Under the lock, so that the port takes what was put in last, once.
         self.changed.store(true, Ordering::Relaxed);
         drop(slot);
         self.bell.ring();
@@ -67,9 +65,11 @@ impl Mailbox {
         self.waking.swap(false, Ordering::AcqRel)
     }
 
-    /// For the connection: what the port found wrong, once.
+    /// For the connection: what the port found wrong with this peer, once.
     pub(super) fn take_broken(&self) -> Option<Broken> {
-        self.broken.lock().unwrap_or_else(PoisonError::into_inner).take()
+        let found = self.broken.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // With one that went before it nothing can be done.
+        found.filter(|(number, _)| *number == self.connections()).map(|(_, broken)| broken)
     }
 
     /// For the port: true when there is something to [`Mailbox::take`].
@@ -78,11 +78,11 @@ impl Mailbox {
         self.changed.load(Ordering::Relaxed)
     }
 
-    /// For the port: the rings it has from now on.
-    pub(super) fn take(&self) -> Option<Lines> {
+    /// For the port: the rings it has from now on, and the number of their connection.
+    pub(super) fn take(&self) -> (Option<Lines>, u64) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         self.changed.store(false, Ordering::Relaxed);
-        lines.take()
+        (lines.take(), self.connections())
     }
 
     /// For the port: has the peer be woken.
@@ -92,9 +92,9 @@ impl Mailbox {
         }
     }
 
-    /// For the port: has the connection be ended.
-    pub(super) fn report(&self, broken: Broken) {
-        *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(broken);
+    /// For the port: has the connection of this number be ended, if it is there still.
+    pub(super) fn report(&self, number: u64, broken: Broken) {
+        *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = Some((number, broken));
         self.control.ring();
     }
 

@@ -28,6 +28,8 @@ pub struct MemifPort {
     mailbox: Arc<Mailbox>,
     events: Events,
     lines: Option<Lines>,
+    /// The number of their connection.
+    connection: u64,
     /// Of a peer that went, the slots that are still to be looked at: what it put in before.
     leaving: Option<u16>,
     /// The worker was told what to wait for.
@@ -46,6 +48,7 @@ impl MemifPort {
             mailbox,
             events,
             lines: None,
+            connection: 0,
             leaving: None,
             waits: Cell::new(false),
             counters: Counters::default(),
@@ -65,7 +68,7 @@ impl MemifPort {
     fn change(&mut self) {
         self.let_go();
         self.leaving = None;
-        self.lines = self.mailbox.take();
+        (self.lines, self.connection) = self.mailbox.take();
         if let Some(Lines { receiver: Some(receiver), rung, .. }) = &self.lines {
             receiver.set_wants_waking(false);
             if let Some(rung) = rung {
@@ -91,7 +94,8 @@ impl MemifPort {
     #[cold]
     fn break_off(&mut self, broken: Broken) {
         self.let_go();
-        self.mailbox.report(broken);
+        self.leaving = None;
+        self.mailbox.report(self.connection, broken);
     }
 
     /// The worker is awake again: the peer need not wake it.
@@ -248,5 +252,29 @@ mod tests {
             assert_eq!(port.rx(&mut pool, &mut batch, 1).unwrap(), 0);
         }
         assert!(!port.is_connected() && !mailbox.has_changed());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_peer_that_went_is_not_held_against_the_next_one() {
+        let mailbox = Arc::new(Mailbox::new(Event::new().unwrap(), Arc::new(Event::new().unwrap())));
+        let mut port = MemifPort::new(Arc::clone(&mailbox)).unwrap();
+        let (mut pool, mut batch) = (Pool::default(), Vec::new());
+        let ((first, hand), (second, other_hand)) = (client(), client());
+        mailbox.put(Some(first));
+        assert_eq!(port.rx(&mut pool, &mut batch, 64).unwrap(), 0);
+        (0..3).for_each(|slot| hand.write(slot, Descriptor { flags: 0, region: 0, length: 60, offset: 4096 }));
+        hand.set_head(3);
+        mailbox.put(None);
+        assert_eq!(port.rx(&mut pool, &mut batch, 1).unwrap(), 1);
+        mailbox.put(Some(second));
+        // More than the ring has.
+        hand.set_head(10_000);
+        assert_eq!(port.rx(&mut pool, &mut batch, 1).unwrap(), 0);
+        assert_eq!(mailbox.take_broken(), None);
+        assert_eq!(port.rx(&mut pool, &mut batch, 1).unwrap(), 0);
+        assert!(port.is_connected());
+        other_hand.set_head(10_000);
+        assert_eq!(port.rx(&mut pool, &mut batch, 1).unwrap(), 0);
+        assert!(mailbox.take_broken().is_some() && !port.is_connected(), "its own faults are");
     }
 }
