@@ -47,7 +47,8 @@ pub struct RunArgs {
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["port", "net", "mirror", "driver", "workers", "busy_poll", "socket", "group", "metrics"])]
     pub config: Option<PathBuf>,
 
-    /// An interface that is to be a port; it must be up. Or NAME=memif:SOCKET[,SETTING…], memory shared with another program (docs/memif.md)
+    /// An interface that is to be a port; it must be up. Or NAME=memif:SOCKET[,SETTING…], memory shared with another program (docs/memif.md). Or NAME=tap, a
+    /// TAP device that noref makes, the kernel at its other end (docs/ports.md)
     #[arg(long, value_name = "PORT", required_unless_present = "config", num_args = 1..)]
     pub port: Vec<PortArg>,
 
@@ -231,11 +232,22 @@ impl TryFrom<String> for PortName {
     }
 }
 
-/// A port of a running router: an interface, or one that shares memory with another program.
+/// What stands behind a port of a running router.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PortKind {
+    /// An interface of the kernel.
+    Interface,
+    /// Memory shared with another program.
+    Memif(MemifSettings),
+    /// A TAP device: the kernel is at the other end.
+    Tap,
+}
+
+/// A port of a running router.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PortArg {
     pub name: PortName,
-    pub memif: Option<MemifSettings>,
+    pub kind: PortKind,
 }
 
 impl FromStr for PortArg {
@@ -243,11 +255,14 @@ impl FromStr for PortArg {
 
     fn from_str(text: &str) -> Result<PortArg, String> {
         let Some((name, rest)) = text.split_once('=') else {
-            return Ok(PortArg { name: text.parse()?, memif: None });
+            return Ok(PortArg { name: text.parse()?, kind: PortKind::Interface });
         };
-        let settings = rest.strip_prefix("memif:").ok_or("write NAME for an interface, or NAME=memif:SOCKET[,SETTING…]")?;
-        let memif = settings.parse().map_err(|error: MemifSettingsError| error.to_string())?;
-        Ok(PortArg { name: name.parse()?, memif: Some(memif) })
+        let kind = match (rest, rest.strip_prefix("memif:")) {
+            ("tap", _) => PortKind::Tap,
+            (_, Some(settings)) => PortKind::Memif(settings.parse().map_err(|error: MemifSettingsError| error.to_string())?),
+            (_, None) => return Err("write NAME for an interface, NAME=memif:SOCKET[,SETTING…], or NAME=tap".into()),
+        };
+        Ok(PortArg { name: name.parse()?, kind })
     }
 }
 
@@ -365,7 +380,7 @@ mod tests {
             ("noref run --port e0 --mirror --metrics 192.0.2.1:9101", "can be reached from outside"),
             ("noref run --port e0 --net n --driver dpdk", "[possible values: auto, af-xdp, af-packet]"),
             ("noref run --port e0 --net n --seconds 0", "0 is not in 1.."),
-            ("noref run --port e0=tap:x --net n", "NAME=memif:SOCKET"),
+            ("noref run --port e0=tap:x --net n", "NAME=memif:SOCKET[,SETTING…], or NAME=tap"),
             ("noref run --port e0=memif: --net n", "the path of the control socket"),
             ("noref run --port e0=memif:/m,role=slave --net n", "client or server"),
             ("noref fly", "unrecognized subcommand 'fly'"),

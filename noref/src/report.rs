@@ -7,7 +7,7 @@ use std::fmt;
 use port::capture::CaptureError;
 use serde::{Deserialize, Serialize};
 
-pub use self::count::{drops, sid};
+pub use self::count::{Sids, drops, sid};
 use crate::args::Refs;
 use crate::show::columns::{Align, Columns};
 

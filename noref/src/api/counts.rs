@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use control::mirror::MirrorCounters;
-use plane::{Counters, SidCount};
+use plane::{Counters, PacketCount, SidCount};
 use route::{DropReason, SidId};
 
 use super::rows::{CounterRow, DropRow, MirrorRow, PortRow, SidRow, UnsupportedRow, WorkerRow};
@@ -141,15 +141,12 @@ pub fn sids(router: &Router, snapshots: &[Snapshot]) -> Vec<SidRow> {
     })
 }
 
+/// What was counted under the number of a SID before it came, while that is not known: it shows zeros until then.
+pub const NOT_KNOWN: SidCount = SidCount { processed: PacketCount { packets: u64::MAX, bytes: u64::MAX }, errors: u64::MAX };
+
 /// What was counted at a SID, over all workers, without what its number had `before` it came.
 pub fn sid_count(snapshots: &[Snapshot], before: &BTreeMap<SidId, SidCount>, id: SidId) -> SidCount {
-    let mut sum = report::sid(snapshots.iter().map(|snapshot| &snapshot.counters), id);
-    let before = before.get(&id).copied().unwrap_or_default();
-    // A worker that did not answer may have counted some of it.
-    sum.processed.packets = sum.processed.packets.saturating_sub(before.processed.packets);
-    sum.processed.bytes = sum.processed.bytes.saturating_sub(before.processed.bytes);
-    sum.errors = sum.errors.saturating_sub(before.errors);
-    sum
+    report::sid(snapshots.iter().map(|snapshot| &snapshot.counters), before, id)
 }
 
 /// Why packets were dropped, most frequent first; only reasons that occurred.

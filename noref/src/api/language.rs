@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use control::show::{self, Listing};
 use control::{Applied, Configuration, Errors};
 use plane::{SidCount, Tables};
 use route::{Editor, SidId};
+use srv6::Sid;
 
 use super::answer::Answer;
 use super::counts;
@@ -127,25 +129,40 @@ fn changed(router: &Router, lines: &Lines, name: &str) -> Outcome {
                 Err(errors) => (Applied::default(), Some(errors)),
             },
         };
-        count_afresh(router, configuration, &applied.numbered_again);
-        (applied, errors)
+        let again = begin_to_count(configuration, &applied.numbered_again);
+        (applied, errors, again)
     });
-    let Some((applied, errors)) = done else {
+    let Some((applied, errors, again)) = done else {
         return Outcome { errors: MIRRORS.to_owned(), refused: true, ..Outcome::default() };
     };
+    count_afresh(router, &again);
     let warnings = applied.warnings.iter().map(ToString::to_string).collect();
     Outcome { warnings, ..errors.as_ref().map(wrong).unwrap_or_default() }
 }
 
-/// A new SID begins at zero, also under a number that another had before.
-fn count_afresh(router: &Router, configuration: &mut Configuration, sids: &[SidId]) {
-    if sids.is_empty() {
+/// New SIDs whose numbers others had before, to be told from those that come later.
+type Again = Vec<(SidId, Arc<Sid>)>;
+
+/// A new SID shows zeros, also under a number that another had before.
+fn begin_to_count(configuration: &mut Configuration, numbered_again: &[SidId]) -> Again {
+    numbered_again.iter().for_each(|id| configuration.sids.count_from(*id, counts::NOT_KNOWN));
+    numbered_again.iter().filter_map(|id| Some((*id, Arc::clone(&configuration.sids.get(*id)?.sid)))).collect()
+}
+
+/// Has them count from now on. Workers are asked, which may take seconds: nobody who wants the configuration waits for that.
+fn count_afresh(router: &Router, again: &Again) {
+    if again.is_empty() {
         return;
     }
     let snapshots = router.snapshots();
-    for id in sids {
-        configuration.sids.count_from(*id, counts::sid_count(&snapshots, &BTreeMap::new(), *id));
-    }
+    router.configuration(|configuration| {
+        for (id, sid) in again {
+            // Not one that came under the number meanwhile: it counts from later on.
+            if configuration.sids.get(*id).is_some_and(|known| Arc::ptr_eq(&known.sid, sid)) {
+                configuration.sids.count_from(*id, counts::sid_count(&snapshots, &BTreeMap::new(), *id));
+            }
+        }
+    });
 }
 
 fn wrong(errors: &Errors) -> Outcome {

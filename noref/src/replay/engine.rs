@@ -1,5 +1,6 @@
 //! The router that packets are sent through: the network file's tables and one worker.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use route::IfIndex;
 use crate::args::{PortName, Refs};
 use crate::failure::Failure;
 use crate::network;
-use crate::report::Report;
+use crate::report::{Report, Sids};
 
 /// Packets within this time may be one burst, as when a worker looks at its ports now and then.
 const TOGETHER: Duration = Duration::from_micros(100);
@@ -117,7 +118,8 @@ impl Engine {
     /// Writes down what happened within the router.
     pub fn report(&self, report: &mut Report) {
         let Configuration { editor, tables, sids, .. } = &self.configuration;
-        let sids: Vec<_> = sids.iter().filter_map(LocalSid::place).collect();
+        let all: Vec<_> = sids.iter().filter_map(LocalSid::place).collect();
+        let sids = Sids { all: &all, before: &BTreeMap::new() };
         report.count(editor.links(), tables, &sids, &[self.worker.counters()]);
     }
 }

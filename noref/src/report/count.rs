@@ -1,5 +1,6 @@
 //! What workers counted, written into the report.
 
+use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 use plane::{Counters, SidCount, Tables};
@@ -10,7 +11,7 @@ use super::{DropReport, Report, SidReport};
 impl Report {
     /// Adds what happened within the router: what was delivered at each port (the report has them in their places), left to the kernel, dropped, and done at
     /// SIDs. `counters` are those of each worker.
-    pub fn count(&mut self, links: &Links, tables: &Tables, sids: &[(TableId, Prefix<Ipv6Addr>, SidId)], counters: &[&Counters]) {
+    pub fn count(&mut self, links: &Links, tables: &Tables, sids: &Sids<'_>, counters: &[&Counters]) {
         for (place, port) in self.ports.iter_mut().enumerate() {
             if let Some(link) = links.of_port(place) {
                 port.delivered = counters.iter().map(|counters| counters.link(link.index).delivered).sum();
@@ -21,9 +22,9 @@ impl Report {
         }
         let drop = |(reason, packets): (DropReason, u64)| DropReport { reason: reason.word(), packets, meaning: reason.meaning() };
         self.drops.extend(drops(counters.iter().copied()).into_iter().map(drop));
-        for (table, prefix, id) in sids {
+        for (table, prefix, id) in sids.all {
             let Some(known) = tables.sids.snapshot(id.0) else { continue };
-            let count = sid(counters.iter().copied(), *id);
+            let count = sid(counters.iter().copied(), sids.before, *id);
             self.sids.push(SidReport {
                 sid: format!("{}/{}", prefix.addr(), prefix.len()),
                 table: table.to_string(),
@@ -44,13 +45,26 @@ pub fn drops<'a>(counters: impl Iterator<Item = &'a Counters> + Clone) -> Vec<(D
     drops
 }
 
-/// What was counted at a SID, over all workers.
-pub fn sid<'a>(counters: impl Iterator<Item = &'a Counters>, id: SidId) -> SidCount {
+/// The SIDs of a router.
+pub struct Sids<'a> {
+    /// Where each stands, and its number.
+    pub all: &'a [(TableId, Prefix<Ipv6Addr>, SidId)],
+    /// What was counted under their numbers before they came.
+    pub before: &'a BTreeMap<SidId, SidCount>,
+}
+
+/// What was counted at a SID, over all workers, without what its number had `before` it came.
+pub fn sid<'a>(counters: impl Iterator<Item = &'a Counters>, before: &BTreeMap<SidId, SidCount>, id: SidId) -> SidCount {
     let mut sum = SidCount::default();
     for count in counters.map(|counters| counters.sid(id)) {
         sum.processed.packets += count.processed.packets;
         sum.processed.bytes += count.processed.bytes;
         sum.errors += count.errors;
     }
+    let before = before.get(&id).copied().unwrap_or_default();
+    // A worker that did not answer when it was asked may have counted some of it.
+    sum.processed.packets = sum.processed.packets.saturating_sub(before.processed.packets);
+    sum.processed.bytes = sum.processed.bytes.saturating_sub(before.processed.bytes);
+    sum.errors = sum.errors.saturating_sub(before.errors);
     sum
 }

@@ -7,7 +7,7 @@ use control::{Configuration, PortDevice};
 use port::Port;
 use port::live::memif::{MemifDevice, MemifSettings};
 use port::live::xdp::{Filter, Takes};
-use port::live::{Copies, Device, Driver, LiveDevice, PacketPort, PacketSettings, XdpSettings};
+use port::live::{Copies, Device, Driver, LiveDevice, PacketPort, PacketSender, PacketSettings, TapKind, TapPort, XdpSettings};
 
 use super::found::Found;
 use super::queue::Queue;
@@ -16,6 +16,9 @@ use super::settings::{Mode, PortCopies, PortSettings, Settings};
 use crate::args::PortDriver;
 use crate::failure::Failure;
 use crate::stderr::say;
+
+/// What stands behind a port of this kind.
+const TAP: &str = "TAP";
 
 /// Looks at the interfaces, before anything is done to them.
 ///
@@ -80,6 +83,7 @@ enum Backing {
     Interface(LiveDevice),
     #[expect(dead_code, reason = "its ports have a peer as long as it is there")]
     Memif(MemifDevice),
+    Tap(TapPort),
 }
 
 impl Opened {
@@ -88,11 +92,23 @@ impl Opened {
         std::mem::take(&mut self.queues)
     }
 
-    /// The interface's number in the kernel; none of one that the kernel does not know.
+    /// A queue that only sends, for a worker that has none of it: by a packet socket.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn sender(&self) -> Result<Queue, Failure> {
+        let (driver, port): (_, Box<dyn Port + Send>) = match &self.backing {
+            Backing::Tap(device) => (TAP, Box::new(device.another().map_err(Failure::unusable)?)),
+            _ => ("AF_PACKET", Box::new(PacketSender::open(&self.name).map_err(Failure::unusable)?)),
+        };
+        Ok(Queue::new(self.place, &self.name, None, driver, port))
+    }
+
+    /// The interface's number in the kernel; none of one that the kernel does not know as a port.
     pub fn interface(&self) -> Option<u32> {
         match &self.backing {
             Backing::Interface(device) => Some(device.device().index()),
-            Backing::Memif(_) => None,
+            Backing::Memif(_) | Backing::Tap(_) => None,
         }
     }
 
@@ -100,7 +116,7 @@ impl Opened {
     pub fn filter(&self) -> Option<&Arc<Filter>> {
         match &self.backing {
             Backing::Interface(device) => device.filter(),
-            Backing::Memif(_) => None,
+            Backing::Memif(_) | Backing::Tap(_) => None,
         }
     }
 
@@ -134,7 +150,20 @@ pub fn open_one(place: usize, found: &Found, port: &PortSettings, settings: &Set
     match found {
         Found::Interface(device) => open_interface(place, device, port, settings, workers),
         Found::Memif { name, settings: memif } => open_memif(place, name, memif, settings, workers),
+        Found::Tap(name) => open_tap(place, name, settings),
     }
+}
+
+fn open_tap(place: usize, name: &str, settings: &Settings) -> Result<Opened, Failure> {
+    if settings.mode == Mode::Mirror {
+        return Err(Failure::unusable(format!(
+            "{name} is a TAP port: its addresses in the kernel are those of the other end, so that there is nothing to follow: only with a network file (--net)"
+        )));
+    }
+    let device = TapPort::open(name, TapKind::Tap).map_err(Failure::unusable)?;
+    let port = device.another().map_err(Failure::unusable)?;
+    let notes = vec![format!("{name} is a TAP device: the kernel is at its other end (ip link set {name} up)")];
+    Ok(opened(place, name, TAP, Backing::Tap(device), vec![Box::new(port)], notes))
 }
 
 fn open_memif(place: usize, name: &str, memif: &MemifSettings, settings: &Settings, workers: usize) -> Result<Opened, Failure> {

@@ -1,13 +1,17 @@
-//! What is to become a port: an interface of the kernel, or one that shares memory with another program, of which the kernel knows nothing.
+//! What is to become a port: an interface of the kernel, one that shares memory with another program, of which the kernel knows nothing, or a TAP device.
 
 use std::io;
 
 use control::PortDevice;
-use port::live::Device;
 use port::live::memif::MemifSettings;
+use port::live::{Device, TapPort};
 use wire::Mac;
 
 use super::settings::PortSettings;
+use crate::args::PortKind;
+
+/// Bytes that fit behind an Ethernet header on a TAP device, unless the network file says otherwise: as the kernel makes it.
+const TAP_MTU: u32 = 1500;
 
 /// It, before anything is done to it.
 pub enum Found {
@@ -20,6 +24,8 @@ pub enum Found {
         /// How it finds its peer.
         settings: MemifSettings,
     },
+    /// A TAP device of this name that noref is to make.
+    Tap(String),
 }
 
 impl Found {
@@ -28,9 +34,10 @@ impl Found {
     /// # Errors
     /// When there is no such interface, or it is no Ethernet device.
     pub fn of(port: &PortSettings) -> io::Result<Found> {
-        match &port.memif {
-            Some(settings) => Ok(Found::Memif { name: port.name.to_string(), settings: settings.clone() }),
-            None => Device::named(port.name.as_str()).map(Found::Interface),
+        match &port.kind {
+            PortKind::Memif(settings) => Ok(Found::Memif { name: port.name.to_string(), settings: settings.clone() }),
+            PortKind::Tap => Ok(Found::Tap(port.name.to_string())),
+            PortKind::Interface => Device::named(port.name.as_str()).map(Found::Interface),
         }
     }
 
@@ -38,7 +45,7 @@ impl Found {
     pub fn name(&self) -> &str {
         match self {
             Found::Interface(device) => device.name(),
-            Found::Memif { name, .. } => name,
+            Found::Memif { name, .. } | Found::Tap(name) => name,
         }
     }
 
@@ -47,6 +54,7 @@ impl Found {
         match self {
             Found::Interface(device) => Mac(device.mac()),
             Found::Memif { settings, .. } => Mac(settings.station()),
+            Found::Tap(name) => Mac(TapPort::station(name)),
         }
     }
 
@@ -55,6 +63,7 @@ impl Found {
         match self {
             Found::Interface(device) => device.mtu(),
             Found::Memif { settings, .. } => settings.mtu,
+            Found::Tap(_) => TAP_MTU,
         }
     }
 
@@ -63,6 +72,15 @@ impl Found {
         match self {
             Found::Interface(device) => device.rx_queues(),
             Found::Memif { settings, .. } => settings.queues.into(),
+            Found::Tap(_) => 1,
+        }
+    }
+
+    /// How many workers can send there; none: any number.
+    pub fn most_workers(&self) -> Option<usize> {
+        match self {
+            Found::Interface(_) | Found::Tap(_) => None,
+            Found::Memif { settings, .. } => Some(settings.queues.into()),
         }
     }
 
@@ -70,7 +88,7 @@ impl Found {
     pub fn interface(&self) -> Option<&Device> {
         match self {
             Found::Interface(device) => Some(device),
-            Found::Memif { .. } => None,
+            Found::Memif { .. } | Found::Tap(_) => None,
         }
     }
 

@@ -5,7 +5,7 @@
 //!        filters ◄┘  └───────────────────┘
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use control::mirror::{Asker, Follower, Mirror};
-use plane::{PacketCount, SidCount, Tables};
+use plane::{SidCount, Tables};
 use port::live::wait_any;
 use port::live::xdp::Filter;
 use route::{IfIndex, NeighbourState, SidId};
@@ -26,7 +26,7 @@ use super::bell::{Bell, Ear, bell};
 use super::complaint::Complaint;
 use super::router::MirrorStanding;
 use super::snapshot::Snapshot;
-use crate::api;
+use crate::api::sid_count;
 use crate::failure::Failure;
 
 /// How long the kernel's tables may take to be read at the start.
@@ -35,8 +35,10 @@ const FIRST_READ: Duration = Duration::from_secs(120);
 const WANTED: usize = 1024;
 /// The longest wait for the kernel; events, workers and the end interrupt it.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// What was counted under the number of a SID before it came, while that is not known: it shows zeros until then.
-const NOT_KNOWN: SidCount = SidCount { processed: PacketCount { packets: u64::MAX, bytes: u64::MAX }, errors: u64::MAX };
+/// Steps one right after the other that a few changes take: with more of them many are under way.
+const STEPS_OF_A_FEW: u32 = 8;
+/// How far apart steps are while many changes are under way: those that come meanwhile are put into the tables together, which costs far less than one by one.
+const STEPS_APART: Duration = Duration::from_micros(500);
 /// How long is waited after an error.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
 
@@ -54,18 +56,18 @@ pub struct Mirroring {
     /// Sets devices up.
     asker: Mutex<Asker>,
     filters: Mutex<Filters>,
-    reused: Mutex<Reused>,
+    numbers: Mutex<Numbers>,
     ended: AtomicBool,
     bell: Bell,
 }
 
-/// SIDs under numbers that others had before.
+/// Numbers of SIDs that are given out again: what comes under one begins to count at what was counted under it before.
 #[derive(Default)]
-struct Reused {
-    /// What was counted under the number by then.
+struct Numbers {
+    /// What that was.
     before: BTreeMap<SidId, SidCount>,
-    /// Those of which that is still to be found out.
-    new: BTreeSet<SidId>,
+    /// SIDs that are gone, of which it is still to be found out.
+    gone: Vec<SidId>,
 }
 
 /// The filters in front of ports.
@@ -138,7 +140,7 @@ impl Mirroring {
             ports: Mutex::default(),
             asker: Mutex::new(asker),
             filters: Mutex::default(),
-            reused: Mutex::default(),
+            numbers: Mutex::default(),
             ended: AtomicBool::new(false),
             bell,
         };
@@ -179,15 +181,22 @@ impl Mirroring {
 
     /// What was counted under the numbers of SIDs before they came.
     pub fn counted_before(&self) -> BTreeMap<SidId, SidCount> {
-        lock(&self.reused).before.clone()
+        lock(&self.numbers).before.clone()
     }
 
-    /// Has SIDs that came under the numbers of others count from now on, if there are any.
-    pub fn count_afresh(&self, snapshots: impl FnOnce() -> Vec<Snapshot>) {
-        let new = std::mem::take(&mut lock(&self.reused).new);
-        if !new.is_empty() {
-            let snapshots = snapshots();
-            lock(&self.reused).count(new, |id| api::sid_count(&snapshots, &BTreeMap::new(), id));
+    /// Lets the numbers of SIDs that are gone be given out again, if there are any and all workers tell what they counted: `snapshots` is none when one does not.
+    pub fn let_go(&self, tables: &Arc<Tables>, snapshots: impl FnOnce() -> Option<Vec<Snapshot>>) {
+        let gone = std::mem::take(&mut lock(&self.numbers).gone);
+        if gone.is_empty() {
+            return;
+        }
+        match snapshots() {
+            Some(snapshots) => {
+                let counted = gone.iter().map(|id| (*id, sid_count(&snapshots, &BTreeMap::new(), *id)));
+                lock(&self.numbers).before.extend(counted);
+                control::mirror::let_go(tables, gone);
+            }
+            None => lock(&self.numbers).gone.extend(gone),
         }
     }
 
@@ -226,10 +235,12 @@ impl Mirroring {
     /// The thread.
     fn follow(&self, Ends { mut ear, events }: Ends) {
         let mut complaint = Complaint::default();
+        let mut steps = Steps::default();
         while !self.ended.load(Ordering::Relaxed) {
             let patience = self.follower().patience();
             // What is wrong with the socket of events the next step says: it reads it.
             let _ = wait_any(&[events.as_fd(), ear.as_fd()], patience.min(LONGEST_WAIT));
+            thread::sleep(steps.pause(Instant::now()));
             ear.hear();
             let mut follower = self.follower();
             for (place, index) in lock(&self.ports).drain(..) {
@@ -237,9 +248,9 @@ impl Mirroring {
             }
             let stepped = follower.step(Duration::ZERO);
             self.filters().follow(follower.mirror());
-            // Before anybody can read of them.
-            lock(&self.reused).came(follower.take_numbered_again());
+            lock(&self.numbers).gone.extend(follower.take_gone());
             drop(follower);
+            steps.ended(Instant::now());
             match stepped {
                 Ok(()) => complaint.forget(),
                 Err(error) => {
@@ -264,17 +275,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Reused {
-    fn came(&mut self, ids: BTreeSet<SidId>) {
-        self.before.extend(ids.iter().map(|id| (*id, NOT_KNOWN)));
-        self.new.extend(ids);
+/// When the kernel was followed last.
+#[derive(Default)]
+struct Steps {
+    last: Option<Instant>,
+    /// Steps that had something to do soon after the one before.
+    close: u32,
+}
+
+impl Steps {
+    /// Something is to be done: how long it may wait for more.
+    fn pause(&mut self, now: Instant) -> Duration {
+        let left = self.last.map_or(Duration::ZERO, |last| (last + STEPS_APART).saturating_duration_since(now));
+        self.close = if left.is_zero() { self.close / 2 } else { self.close.saturating_add(1).min(2 * STEPS_OF_A_FEW) };
+        if self.close > STEPS_OF_A_FEW { left } else { Duration::ZERO }
     }
 
-    /// Begins to count at those that came and are not gone and another's meanwhile.
-    fn count(&mut self, came: BTreeSet<SidId>, counted: impl Fn(SidId) -> SidCount) {
-        for id in came.difference(&self.new) {
-            self.before.insert(*id, counted(*id));
-        }
+    fn ended(&mut self, now: Instant) {
+        self.last = Some(now);
     }
 }
 
@@ -317,16 +335,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sid_under_the_number_of_another_counts_from_when_it_came() {
-        let count = |packets| SidCount { processed: PacketCount { packets, bytes: 0 }, errors: 0 };
-        let mut reused = Reused::default();
-        reused.came([SidId(1), SidId(2)].into());
-        assert_eq!(reused.before, [(SidId(1), NOT_KNOWN), (SidId(2), NOT_KNOWN)].into());
-        let came = std::mem::take(&mut reused.new);
-        // While workers were asked, one went, and the next came.
-        reused.came([SidId(2)].into());
-        reused.count(came, |id| count(u64::from(id.0) * 10));
-        assert_eq!(reused.before, [(SidId(1), count(10)), (SidId(2), NOT_KNOWN)].into());
-        assert_eq!(reused.new, [SidId(2)].into());
+    fn steps_wait_for_more_only_while_many_changes_are_under_way() {
+        let (mut steps, begin) = (Steps::default(), Instant::now());
+        let soon = STEPS_APART / 5;
+        let mut now = begin;
+        let mut pauses = |count: u32, after: Duration| -> Vec<Duration> {
+            (0..count)
+                .map(|_| {
+                    now += after;
+                    let pause = steps.pause(now);
+                    steps.ended(now);
+                    pause
+                })
+                .collect()
+        };
+        assert!(pauses(STEPS_OF_A_FEW, soon).iter().all(Duration::is_zero), "a few");
+        assert_eq!(pauses(2, soon).last(), Some(&(STEPS_APART - soon)), "many");
+        assert!(pauses(2, STEPS_APART).iter().all(Duration::is_zero), "those that come later");
+        assert!(pauses(2, soon).iter().all(Duration::is_zero), "and a few after them");
     }
 }

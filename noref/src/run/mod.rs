@@ -48,7 +48,7 @@ use self::start::{Beside, Started};
 use crate::api::Places;
 use crate::args::{Refs, RunArgs};
 use crate::failure::Failure;
-use crate::report::{EventReport, PortReport, Report};
+use crate::report::{EventReport, PortReport, Report, Sids};
 use crate::stderr::say;
 use crate::stdout::Stdout;
 
@@ -163,7 +163,8 @@ fn report(router: &Router, done: &[Snapshot]) -> Report {
         report.events.extend(happened.map(|(event, count)| EventReport { port: port.name.clone(), event, count }));
     }
     let counters: Vec<&Counters> = done.iter().map(|done| &done.counters).collect();
-    let sids = router.sids();
+    let (all, before) = (router.sids(), router.counted_before());
+    let sids = Sids { all: &all, before: &before };
     router.editor(|editor| report.count(editor.links(), router.tables(), &sids, &counters));
     report
 }

@@ -1,8 +1,11 @@
 //! The ports of a running router: opened, watched, and opened again when their interfaces come back.
 
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::net::if_::if_indextoname;
+use port::live::xdp::{BpfError, Filter};
 use route::{LinkChange, LinkKind};
 
 use super::complaint::Complaint;
@@ -16,6 +19,11 @@ use super::shares::Round;
 use crate::failure::Failure;
 use crate::stderr::say;
 
+/// How long a port that is opened again may take until the kernel has its routes meanwhile as those of any other interface.
+const OPENED_AGAIN: Duration = Duration::from_secs(2);
+/// What came up before filters were paused is forwarded by then.
+const FORWARDED: Duration = Duration::from_millis(10);
+
 /// All ports, in their places: a port keeps its place as long as the router runs.
 pub struct Ports {
     settings: Settings,
@@ -28,6 +36,8 @@ struct Port {
     opened: Option<Opened>,
     /// Its interface is to be opened when it is there.
     wanted: bool,
+    /// It was closed to be opened again, since then: the kernel forwards everything meanwhile, and the mirror has it as a port.
+    again: Option<Instant>,
     /// The interface's name at the moment, which may have changed since it was opened.
     name: String,
     /// Why it could not be opened.
@@ -46,6 +56,7 @@ impl Ports {
             name: opened.name.clone(),
             opened: Some(opened),
             wanted: true,
+            again: None,
             complaint: Complaint::default(),
         };
         let ports = settings.ports.iter().zip(opened).map(port).collect();
@@ -96,6 +107,34 @@ impl Ports {
                 None if port.wanted => self.try_open(place, router, mirroring),
                 None => {}
             }
+            self.give_up_late(place, mirroring);
+        }
+    }
+
+    /// A port that is not open in time is as one that is not there.
+    fn give_up_late(&mut self, place: usize, mirroring: Option<&Arc<Mirroring>>) {
+        if self.ports[place].again.is_some_and(|since| since.elapsed() > OPENED_AGAIN) {
+            if let Some(mirroring) = mirroring {
+                mirroring.set_port(place, None);
+            }
+            self.is_as_it_stays(place);
+        }
+    }
+
+    /// A port is not opened again any more; once none is, noref forwards.
+    fn is_as_it_stays(&mut self, place: usize) {
+        let was = self.ports[place].again.take().is_some();
+        if was && self.ports.iter().all(|port| port.again.is_none()) {
+            self.filters("noref does not forward what comes by it", Filter::go_on);
+        }
+    }
+
+    /// Does something to the filters of all ports.
+    fn filters(&self, or_else: &str, what: impl Fn(&Filter) -> Result<(), BpfError>) {
+        for opened in self.ports.iter().filter_map(|port| port.opened.as_ref()) {
+            if let Some(Err(error)) = opened.filter().map(|filter| what(filter)) {
+                say(format_args!("{}: {or_else}: {error}", opened.name));
+            }
         }
     }
 
@@ -124,7 +163,7 @@ impl Ports {
                 self.close(place, "it is in the settings no longer", router, mirroring);
                 router.forget_port(place);
             } else if port.opened.is_some() && changed {
-                self.close(place, "its settings changed, it is opened again", router, mirroring);
+                self.close_for_now(place, router, mirroring);
             }
         }
         for new in settings.ports {
@@ -138,21 +177,37 @@ impl Ports {
                     say(format_args!("reload: {name}: {error}"));
                     continue;
                 }
-                self.ports.push(Port { settings: new, opened: None, wanted: true, name, complaint: Complaint::default() });
+                self.ports.push(Port { settings: new, opened: None, wanted: true, again: None, name, complaint: Complaint::default() });
             }
         }
         self.look(router, mirroring);
     }
 
     fn close(&mut self, place: usize, why: &str, router: &Router, mirroring: Option<&Arc<Mirroring>>) {
+        self.let_go(place, why, router);
+        if let Some(mirroring) = mirroring {
+            mirroring.set_port(place, None);
+        }
+    }
+
+    /// Closes a port that is opened again at once. Beside the kernel all frames are the kernel's meanwhile: a packet that came up could not leave by it.
+    fn close_for_now(&mut self, place: usize, router: &Router, mirroring: Option<&Arc<Mirroring>>) {
+        if mirroring.is_some() {
+            if self.ports.iter().all(|port| port.again.is_none()) {
+                self.filters("packets may be lost while ports are opened again", Filter::pause);
+                thread::sleep(FORWARDED);
+            }
+            self.ports[place].again = Some(Instant::now());
+        }
+        self.let_go(place, "its settings changed, it is opened again", router);
+    }
+
+    fn let_go(&mut self, place: usize, why: &str, router: &Router) {
         let port = &mut self.ports[place];
         let Some(opened) = port.opened.take() else { return };
         say(format_args!("{}: {why}", port.name));
         if !router.workers().remove_queues(place) {
             say(format_args!("{}: a worker has not let it go yet", port.name));
-        }
-        if let Some(mirroring) = mirroring {
-            mirroring.set_port(place, None);
         }
         port.name = port.settings.name.to_string();
         router.set_port(PortState { driver: "", queues: 0, index: 0, notes: vec![why.to_owned()], ..opened.state() });
@@ -176,6 +231,7 @@ impl Ports {
                 port.complaint.forget();
                 router.workers().add_queues(shares);
                 router.set_port(state);
+                self.is_as_it_stays(place);
             }
             Err(failure) => port.complaint.tell(format_args!("{failure}; it is tried on")),
         }

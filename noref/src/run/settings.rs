@@ -21,11 +21,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use port::live::memif::MemifSettings;
 use serde::Deserialize;
 
 use super::memif::FileMemif;
-use crate::args::{self, PortArg, PortDriver, PortName, RunArgs};
+use crate::args::{self, PortArg, PortDriver, PortKind, PortName, RunArgs};
 use crate::failure::Failure;
 
 /// Where the control socket is, unless the settings say otherwise.
@@ -83,8 +82,8 @@ pub struct PortSettings {
     pub queues: Option<u32>,
     /// Whether the kernel may copy frames (AF_XDP).
     pub copies: PortCopies,
-    /// It is no interface of the kernel but shares memory with another program.
-    pub memif: Option<MemifSettings>,
+    /// What stands behind it.
+    pub kind: PortKind,
 }
 
 /// Whether the kernel may copy frames between AF_XDP and the device.
@@ -141,7 +140,7 @@ impl Settings {
                 return Err(Failure::unusable("say where routes come from: --mirror (the kernel) or --net FILE (a network file)"));
             }
         };
-        let port = |PortArg { name, memif }| PortSettings { name, driver: args.driver, queues: None, copies: PortCopies::Auto, memif };
+        let port = |PortArg { name, kind }| PortSettings { name, driver: args.driver, queues: None, copies: PortCopies::Auto, kind };
         Ok(Settings {
             ports: args.ports().map_err(Failure::unusable)?.into_iter().map(port).collect(),
             mode,
@@ -240,24 +239,30 @@ struct FilePort {
     queues: Option<Queues>,
     copies: PortCopies,
     memif: Option<FileMemif>,
+    tap: bool,
 }
 
 impl Default for FilePort {
     fn default() -> FilePort {
-        FilePort { driver: PortDriver::Auto, queues: None, copies: PortCopies::Auto, memif: None }
+        FilePort { driver: PortDriver::Auto, queues: None, copies: PortCopies::Auto, memif: None, tap: false }
     }
 }
 
 impl FilePort {
     /// The settings of the port of this name, which stand in `file`.
     fn of(self, name: PortName, file: &Path) -> Result<PortSettings, String> {
-        let FilePort { driver, queues, copies, memif } = self;
-        if memif.is_some() && (driver, queues.is_some(), copies) != (PortDriver::Auto, false, PortCopies::Auto) {
+        let FilePort { driver, queues, copies, memif, tap } = self;
+        if (memif.is_some() || tap) && (driver, queues.is_some(), copies) != (PortDriver::Auto, false, PortCopies::Auto) {
             return Err(format!("port.{name}: driver, queues and copies are of interfaces; a memif port has memif = {{ queues = N }}"));
         }
         let memif = memif.map(|memif| memif.settings(|path| beside(file, path))).transpose();
-        let memif = memif.map_err(|error| format!("port.{name}: {error}"))?;
-        Ok(PortSettings { name, driver, queues: queues.map(|Queues(n)| n), copies, memif })
+        let kind = match (memif.map_err(|error| format!("port.{name}: {error}"))?, tap) {
+            (None, false) => PortKind::Interface,
+            (Some(memif), false) => PortKind::Memif(memif),
+            (None, true) => PortKind::Tap,
+            (Some(_), true) => return Err(format!("port.{name}: either memif or tap")),
+        };
+        Ok(PortSettings { name, driver, queues: queues.map(|Queues(n)| n), copies, kind })
     }
 }
 
@@ -380,7 +385,7 @@ mod tests {
             driver: PortDriver::AfXdp,
             queues: Some(2),
             copies: PortCopies::Zero,
-            memif: None,
+            kind: PortKind::Interface,
         };
         assert_eq!(settings.ports, [port]);
     }
@@ -395,6 +400,8 @@ mod tests {
             ("mode = \"mirror\"\n[port.e0]\nqueues = 0\n", ":3:10: ", "1 queue at least"),
             ("network = \"n\"\n[port.m0]\nqueues = 2\nmemif = { socket = \"m\" }\n", ": ", "port.m0: driver, queues and copies"),
             ("network = \"n\"\n[port.m0]\nmemif = { socket = \"m\", mtu = 1 }\n", ": ", "port.m0: memif: mtu=1: 68 to 65535"),
+            ("network = \"n\"\n[port.t0]\ntap = true\ndriver = \"af-xdp\"\n", ": ", "port.t0: driver, queues and copies"),
+            ("network = \"n\"\n[port.t0]\ntap = true\nmemif = { socket = \"m\" }\n", ": ", "port.t0: either memif or tap"),
             ("mode = \"mirror\"\n[port.e0]\nqueue = 1\n", ":3:1: ", "unknown field `queue`"),
             ("mode = \"mirror\"\n[port.lo]\n", ":2:7: ", "lo is the loopback device"),
             ("mode = \"mirror\"\nmetrics = \"0.0.0.0:9101\"\n[port.e0]\n", ":2:11: ", "can be reached from outside"),

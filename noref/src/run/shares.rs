@@ -1,7 +1,5 @@
 //! Who works on which queue.
 
-use port::live::PacketSender;
-
 use super::devices::Opened;
 use super::found::Found;
 use super::queue::Queue;
@@ -13,8 +11,7 @@ pub fn fitting(devices: &[Found], settings: &[PortSettings]) -> usize {
     let queues = devices.iter().zip(settings).map(|(device, port)| device.rx_queues().min(port.queues.unwrap_or(u32::MAX)));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let most = queues.max().map_or(1, |most| (most as usize).clamp(1, cores));
-    let memif = devices.iter().filter(|device| device.interface().is_none()).map(|device| device.rx_queues() as usize);
-    memif.fold(most, usize::min)
+    devices.iter().filter_map(Found::most_workers).fold(most, usize::min)
 }
 
 /// Deals queues out: those of all ports go round, so that a worker has one of each port where there are as many queues as workers.
@@ -34,10 +31,10 @@ impl Round {
         self.workers
     }
 
-    /// What each worker is to have of a port. One that gets none of its queues sends there by a packet socket of its own.
+    /// What each worker is to have of a port. One that gets none of its queues sends there all the same.
     ///
     /// # Errors
-    /// When such a socket cannot be opened.
+    /// When a way to send there cannot be opened.
     pub fn deal(&mut self, opened: &mut Opened) -> Result<Vec<Vec<Queue>>, Failure> {
         let mut shares: Vec<Vec<Queue>> = (0..self.workers).map(|_| Vec::new()).collect();
         for queue in opened.take_queues() {
@@ -46,8 +43,7 @@ impl Round {
             }
         }
         for share in shares.iter_mut().filter(|share| share.is_empty()) {
-            let sender = PacketSender::open(&opened.name).map_err(Failure::unusable)?;
-            share.push(Queue::new(opened.place, &opened.name, None, "AF_PACKET", Box::new(sender)));
+            share.push(opened.sender()?);
         }
         Ok(shares)
     }

@@ -102,9 +102,9 @@ fn give_up_privileges() {
 }
 
 impl Beside {
-    /// Makes ways to the kernel for VRFs that ports came into, and lets others go; has new SIDs begin at zero.
+    /// Makes ways to the kernel for VRFs that ports came into, and lets others go; lets numbers of SIDs that are gone be given out again.
     pub fn look(&mut self, router: &Router) {
-        self.mirroring.count_afresh(|| router.snapshots());
+        self.mirroring.let_go(router.tables(), || Some(router.snapshots()).filter(|all| all.len() == router.workers().len()));
         let vrfs = vrfs(router.tables(), &mut self.reader);
         if self.slow.follow(&vrfs, &self.mirroring)
             && let Err(error) = router.workers().set_ways(|| self.slow.ways(self.wanted.clone()))

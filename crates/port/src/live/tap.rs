@@ -69,6 +69,29 @@ impl TapPort {
         &self.name
     }
 
+    /// The device once more, for a worker of its own. It keeps the device there.
+    ///
+    /// # Errors
+    /// When there are no descriptors left.
+    pub fn another(&self) -> io::Result<TapPort> {
+        Ok(TapPort {
+            file: self.file.try_clone()?,
+            name: self.name.clone(),
+            kind: self.kind,
+            scratch: vec![0; LARGEST].into_boxed_slice(),
+            counters: Counters::default(),
+            not_ip: 0,
+        })
+    }
+
+    /// An address for our end of a TAP device of this name, locally administered: the device's own is the kernel's.
+    pub fn station(name: &str) -> [u8; 6] {
+        // FNV-1a.
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        let [a, b, c, d, e, ..] = hash.to_be_bytes();
+        [0x02, a, b, c, d, e]
+    }
+
     /// One more way into a TUN device, for a worker of its own. It keeps the device there.
     ///
     /// # Errors

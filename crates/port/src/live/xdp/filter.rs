@@ -40,6 +40,7 @@ pub enum Takes {
 /// The program and what it reads. One for each device; the maps can change while frames pass.
 #[derive(Debug)]
 pub struct Filter {
+    code: Program,
     switch: Switch,
     sockets: Map,
     station: Map,
@@ -69,9 +70,9 @@ impl Filter {
             what: "assembling the filter".to_owned(),
             source: std::io::Error::new(std::io::ErrorKind::InvalidInput, error),
         })?;
-        // The table has the program from then on.
-        let switch = Switch::new(&Program::load("noref_filter", &code)?)?;
-        let filter = Filter { switch, sockets, station, own4, own6 };
+        let code = Program::load("noref_filter", &code)?;
+        let switch = Switch::new(&code)?;
+        let filter = Filter { code, switch, sockets, station, own4, own6 };
         filter.set_mac(mac)?;
         Ok(filter)
     }
@@ -79,6 +80,22 @@ impl Filter {
     /// The program, to be attached.
     pub fn program(&self) -> &Program {
         self.switch.entry()
+    }
+
+    /// All frames go to the kernel until [`Filter::go_on`]. Those that came up before are in the sockets' rings still.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn pause(&self) -> Result<(), BpfError> {
+        self.switch.off()
+    }
+
+    /// Frames come up again.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn go_on(&self) -> Result<(), BpfError> {
+        self.switch.on(&self.code)
     }
 
     /// The device has another MAC now.

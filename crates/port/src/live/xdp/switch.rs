@@ -51,11 +51,28 @@ impl Switch {
             let code =
                 assemble(table.programs.as_fd().as_raw_fd(), slot).map_err(|error| refused("assembling the switch", error.to_string()))?;
             let entry = Program::load("noref_switch", &code)?;
-            table.programs.insert(&slot.to_ne_bytes(), &filter.as_fd().as_raw_fd().to_ne_bytes())?;
             table.taken[slot as usize] = true;
             (entry, slot)
         };
-        Ok(Switch { entry, slot, table })
+        let switch = Switch { entry, slot, table };
+        switch.on(filter)?;
+        Ok(switch)
+    }
+
+    /// Frames go through `filter`.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn on(&self, filter: &Program) -> Result<(), BpfError> {
+        lock(&self.table).programs.insert(&self.slot.to_ne_bytes(), &filter.as_fd().as_raw_fd().to_ne_bytes())
+    }
+
+    /// Frames go to the kernel.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn off(&self) -> Result<(), BpfError> {
+        lock(&self.table).programs.remove(&self.slot.to_ne_bytes()).map(|_| ())
     }
 
     /// The program to be attached.
@@ -72,9 +89,9 @@ impl Switch {
 
 impl Drop for Switch {
     fn drop(&mut self) {
-        let mut table = lock(&self.table);
         // It fails when it is empty already.
-        let _ = table.programs.remove(&self.slot.to_ne_bytes());
+        let _ = self.off();
+        let mut table = lock(&self.table);
         if let Some(taken) = table.taken.get_mut(self.slot as usize) {
             *taken = false;
         }
@@ -130,6 +147,9 @@ mod tests {
         let (first, second) = (Switch::new(&one).unwrap(), Switch::new(&two).unwrap());
         let answer = |switch: &Switch| switch.entry().answer(&[0; 64]).unwrap();
         assert_eq!((answer(&first), answer(&second)), (1, 0));
+        first.off().unwrap();
+        assert_eq!((answer(&first), answer(&second)), (PASS as u32, 0));
+        first.on(&one).unwrap();
         first.close_first();
         assert_eq!((answer(&first), answer(&second)), (1, 0), "another descriptor, the same table");
         let slot = first.slot;
