@@ -4,6 +4,7 @@ mod echo;
 #[allow(dead_code, reason = "other tests use more of it")]
 mod lab;
 mod mirror;
+mod programs;
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
@@ -138,4 +139,35 @@ fn an_interface_that_is_not_there_is_named() {
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(message.starts_with("noref: device noref-none: No such device"), "{message}");
     assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn the_kernel_at_the_other_end_of_a_tap_port_is_reached() {
+    let Some(lab) = Lab::new() else { return };
+    let lines = "ip link set t0 up\nip addr add 10.4.0.1/24 dev t0\nip -6 addr add fd04::1/64 dev t0 nodad\n";
+    let arguments = ["--port", "t0=tap", "--workers", "2", "--driver", "af-xdp", "--json"];
+    let Some(router) = Router::start(&lab, &(network() + lines), &arguments) else { return };
+    for words in ["link set t0 up", "addr add 10.4.0.2/24 dev t0", "route add default via 10.4.0.1"] {
+        lab.router.ip(words).unwrap();
+    }
+    for to in ["10.4.0.1", "10.4.0.2"] {
+        let to: IpAddr = to.parse().unwrap();
+        let answered = lab.left.inside(|| (0..5).filter(|&number| ping(to, number)).count());
+        assert_eq!(answered, 5, "echo requests to {to} that were answered");
+    }
+    assert!(lab.router.inside(|| ping("10.2.0.2".parse().unwrap(), 9)), "from the kernel through noref");
+    assert!(router.show("ports").lines().any(|line| line.starts_with("t0 ") && line.contains(" TAP ")), "{}", router.show("ports"));
+    let output = router.stop();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a JSON document");
+    assert!(report.pointer("/ports/2/sent/packets").and_then(Value::as_u64) >= Some(5), "{report}");
+    assert!(lab.router.ip("link show t0").is_err(), "it is gone with noref");
+}
+
+#[test]
+fn beside_the_kernel_a_tap_port_is_refused() {
+    let Some(lab) = Lab::with_kernel(mirror::KERNEL) else { return };
+    let output = Router::run_mirror(&lab, &["--port", "t0=tap"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("t0 is a TAP port"), "{output:?}");
 }

@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use testkit::namespace::Namespace;
@@ -12,7 +15,7 @@ use crate::lab::{Lab, Router};
 use crate::transfer;
 
 /// What the kernel is between the hosts.
-const KERNEL: &str = "\
+pub const KERNEL: &str = "\
 addr add 10.1.0.1/24 dev e0
 addr add 10.2.0.1/24 dev e1
 addr add 10.3.0.1/24 dev e2
@@ -23,6 +26,9 @@ addr add 10.3.0.1/24 dev e2
 -6 route add fc00::e encap seg6local action End count dev e1
 -6 route add fc01::/32 via fd02::2 dev e1
 ";
+
+/// How long settings may take to be read again.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn answers(host: &Namespace, to: &str, requests: u16) -> u16 {
     let to: IpAddr = to.parse().unwrap();
@@ -190,7 +196,17 @@ fn settings_are_read_again_on_sighup() {
     wait_for_an_answer(&lab.left, "10.2.0.2");
     assert_eq!(answers(&lab.left, "10.2.0.2", 3), 3);
     again(settings("workers = ") + "[port.e1]\n", &["everything stays as it is"]);
-    again(settings("") + "[port.e1]\ncopies = \"copy\"\n", &opened);
+    let (running, begin) = (AtomicBool::new(true), Instant::now());
+    let lost = thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let asked = std::iter::repeat(()).take_while(|()| running.load(Ordering::Relaxed) && begin.elapsed() < PATIENCE);
+            asked.filter(|()| answers(&lab.left, "10.2.0.2", 1) == 0).count()
+        });
+        again(settings("") + "[port.e1]\ncopies = \"copy\"\n", &opened);
+        running.store(false, Ordering::Relaxed);
+        asking.join().unwrap()
+    });
+    assert_eq!(lost, 0, "the kernel forwards while a port is opened again");
     wait_for_an_answer(&lab.left, "10.2.0.2");
     assert_eq!(answers(&lab.left, "10.2.0.2", 3), 3);
     again(settings(""), &["reload: done"]);
