@@ -91,7 +91,7 @@ fn median(values: &[u64]) -> u64 {
 
 /// How the kernel is told of changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
+pub enum By {
     /// `ip -batch`.
     Ip,
     /// Messages, many at once: as fast as the kernel makes changes.
@@ -99,7 +99,7 @@ enum By {
 }
 
 /// A change to the routes of these numbers, all with the gateway behind one port.
-struct Round {
+pub struct Round {
     change: Change,
     numbers: Vec<u32>,
     via: Ipv4Addr,
@@ -108,7 +108,7 @@ struct Round {
 
 impl Round {
     /// Through e1 or e2.
-    fn new(lab: &Lab, change: Change, numbers: impl Iterator<Item = u32>, port: u8) -> Round {
+    pub fn new(lab: &Lab, change: Change, numbers: impl Iterator<Item = u32>, port: u8) -> Round {
         let shown = lab.router.ip(&format!("-j link show dev e{port}")).unwrap();
         let shown: Value = serde_json::from_str(&shown).unwrap();
         let dev = shown.pointer("/0/ifindex").and_then(Value::as_u64).expect("it has a number");
@@ -116,7 +116,7 @@ impl Round {
     }
 
     /// Has the kernel make it; how long it took.
-    fn make(&self, lab: &Lab, by: By) -> Duration {
+    pub fn make(&self, lab: &Lab, by: By) -> Duration {
         match by {
             By::Ip => batch(lab, &lines(&format!("{:?}", self.change).to_lowercase(), self.numbers.iter().copied(), &self.via.to_string())),
             By::Messages => lab.router.inside(|| {

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use testkit::network;
+use testkit::route_changes::Change;
 
 use crate::bed::Bed;
-use crate::churn;
+use crate::churn::{self, By, Round};
 
 /// How long a change may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -143,9 +144,12 @@ fn an_ipv4_route_by_an_ipv6_neighbour_is_forwarded_by_it() {
 fn messages_lost_while_noref_did_not_read_are_made_good() {
     let Some(bed) = Bed::beside_the_kernel() else { return };
     bed.router.signal("STOP");
-    let count = if cfg!(debug_assertions) { 10_000 } else { 50_000 };
-    churn::batch(&bed.lab, &churn::lines("add", 0..count, "10.0.1.2"));
-    churn::batch(&bed.lab, &churn::lines("del", (0..count).filter(|number| number % 2 == 0), "10.0.1.2"));
+    // More than there is room for at its socket.
+    let count = 60_000;
+    for (change, port) in [(Change::Add, 1), (Change::Replace, 2), (Change::Replace, 1)] {
+        Round::new(&bed.lab, change, 0..count, port).make(&bed.lab, By::Messages);
+    }
+    Round::new(&bed.lab, Change::Del, (0..count).filter(|number| number % 10 > 0), 1).make(&bed.lab, By::Messages);
     let neighbours = (0..2_000_u32).fold(String::new(), |mut text, number| {
         let address = Ipv6Addr::from(0xfd00_0001_u128 << 96 | u128::from(number + 0x1_0000));
         let _ = writeln!(text, "neigh replace {address} lladdr 02:00:00:00:0f:01 dev e1 nud permanent");
@@ -155,7 +159,8 @@ fn messages_lost_while_noref_did_not_read_are_made_good() {
     bed.router.signal("CONT");
     churn::assert_equal_to_the_kernel(&bed);
     assert_eq!(mirrored(&bed), kernel(&bed));
-    println!("{:?}", bed.router.show("mirror"));
+    let lost = bed.router.show("mirror").iter().filter_map(|row| row.pointer("/counters/lost")?.as_u64()).sum::<u64>();
+    assert!(lost > 0, "{:?}", bed.router.show("mirror"));
     let own = network::plain().lines().filter(|line| line.contains(" neigh ")).count();
     assert!(bed.router.show("neighbours").len() >= own + 2_000);
 }
