@@ -299,7 +299,7 @@ mod tests {
             ("proto tcq", "\"tcq\" is no protocol (accepted: icmp, "),
             ("proto 256", "\"256\" is no protocol"),
             ("sid 10.0.0.1", "sid: \"10.0.0.1\" is no IPv6 address"),
-            ("drop blackh", "(accepted: route_blackhole)"),
+            ("drop blackh", "(accepted: route_blackhole, rule_blackhole)"),
             ("drop nothing-like-it", "docs/drop-reasons.md lists them"),
             ("port e0 port e1", "\"port\" stands there twice"),
         ] {
