@@ -60,7 +60,7 @@ fn what_a_router_has_and_counted_is_shown() {
         ("ports", "port  state  driver"),
         ("workers", "worker  core"),
         ("routes", "main   blackhole  10.66.0.0/16"),
-        ("rules", "inet6   32766  all   all  all  lookup main"),
+        ("rules", "inet6   32766  all   all  all        lookup main"),
         ("neighbours", "10.2.0.2 "),
         ("sids", "fc00::d4/128  main "),
         ("drops", "route_blackhole "),

@@ -8,14 +8,14 @@ use super::program::{PATIENCE, asked, printed};
 #[test]
 fn what_it_has_of_the_kernel_and_what_not_is_shown() {
     let Some(lab) = Lab::new() else { return };
-    for line in ["addr add 10.1.0.1/24 dev e0", "addr add 10.2.0.1/24 dev e1", "route add 10.50.0.0/16 tos 0x10 via 10.2.0.2"] {
+    for line in ["addr add 10.1.0.1/24 dev e0", "addr add 10.2.0.1/24 dev e1", "route add 10.50.0.0/16 encap ip id 7 dst 10.9.9.9 dev e1"] {
         lab.router.ip(line).unwrap();
     }
     let Some(router) = Router::mirror(&lab, &["--driver", "af-xdp"]) else { return };
     let socket = router.socket();
 
     let left = printed(&socket, &["show", "unsupported"]);
-    assert!(left.contains("route 10.50.0.0/16 table main") && left.contains("tos 0x10"), "{left}");
+    assert!(left.contains("route 10.50.0.0/16 table main") && left.contains("encap"), "{left}");
     assert_eq!(asked(&socket, "mirror")["mirror"]["unsupported"], 1);
     let ports = printed(&socket, &["show", "ports"]);
     assert!(ports.contains("10.1.0.1/24") && ports.contains("10.2.0.1/24"), "{ports}");
