@@ -22,9 +22,10 @@ fn build(attributes: &Attributes) -> Result<Box<dyn Behavior>, BuildError> {
     Ok(Box::new(EndDt4 { vrf: required(attributes.vrftable, DESCRIPTOR.name, Attr::VrfTable)? }))
 }
 
+/// The packet enters the VRF of this table.
 #[derive(Debug)]
-struct EndDt4 {
-    vrf: TableId,
+pub(super) struct EndDt4 {
+    pub(super) vrf: TableId,
 }
 
 impl Uniform for EndDt4 {

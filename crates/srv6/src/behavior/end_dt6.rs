@@ -1,7 +1,7 @@
 //! End.DT6: decapsulate an IPv6 packet into a VRF, or look it up in a table (RFC 8986 §4.6).
 
 use port::Buf;
-use route::DropReason;
+use route::{DropReason, TableId};
 
 use crate::descriptor::{Behavior, Descriptor, Uniform};
 use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Lookup6, Next, decap};
@@ -27,8 +27,15 @@ fn build(attributes: &Attributes) -> Result<Box<dyn Behavior>, BuildError> {
 
 /// `table` is a plain lookup there; `vrftable` puts the packet into the VRF, whose own addresses answer.
 #[derive(Debug)]
-struct EndDt6 {
+pub(super) struct EndDt6 {
     lookup: Lookup6,
+}
+
+impl EndDt6 {
+    /// With `vrftable`.
+    pub(super) fn into_vrf(vrf: TableId) -> EndDt6 {
+        EndDt6 { lookup: Lookup6 { vrf: Some(vrf), local: true, ..Lookup6::default() } }
+    }
 }
 
 impl Uniform for EndDt6 {
