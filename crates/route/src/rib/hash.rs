@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 #[derive(Clone, Copy, Default, Debug)]
 pub struct PrefixHasher(u64);
 
-/// Makes [`PrefixHasher`]s.
+/// Makes hashers of prefixes.
 pub type FastHash = BuildHasherDefault<PrefixHasher>;
 
 impl Hasher for PrefixHasher {
