@@ -39,21 +39,9 @@ impl PartialEq for Descriptor {
 
 /// What an action does with packets.
 pub(crate) trait Behavior: fmt::Debug + Send + Sync {
-    /// Processes the packet whose IPv6 header is at the front of `buf`, cut to its payload length.
-    ///
-    /// # Errors
-    /// The reason why the packet ends here; what is left in `buf` has no meaning then.
-    fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason>;
-
-    /// As [`Behavior::input`] for the first ones of `bufs`, at least one if there are any, as far as they want the same afterwards.
-    fn input_all(&self, bufs: &mut [Buf], env: &Env<'_>) -> Batch {
-        let Some(buf) = bufs.first_mut() else { return Batch::new(Next::Onward) };
-        let bytes = buf.len();
-        match self.input(buf, env) {
-            Ok(wish) => Batch { packets: 1, bytes, ..Batch::new(wish) },
-            Err(reason) => Batch { failed: Some(reason), ..Batch::new(Next::Onward) },
-        }
-    }
+    /// Processes packets, the IPv6 header of each at the front of its buffer, cut to its payload length: the first ones of `bufs`, one at least if there
+    /// are any, as far as they want the same afterwards. What is left in the buffer of one that fails has no meaning.
+    fn input(&self, bufs: &mut [Buf], env: &Env<'_>) -> Batch;
 }
 
 /// An action after which every packet wants the same.
@@ -61,20 +49,15 @@ pub(crate) trait Uniform: fmt::Debug + Send + Sync {
     /// What that is.
     fn wish(&self) -> Next;
 
-    /// As [`Behavior::input`].
+    /// Processes one packet.
     ///
     /// # Errors
-    /// As there.
+    /// The reason why the packet ends here.
     fn process(&self, buf: &mut Buf, env: &Env<'_>) -> Result<(), DropReason>;
 }
 
 impl<T: Uniform> Behavior for T {
-    fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
-        self.process(buf, env)?;
-        Ok(self.wish())
-    }
-
-    fn input_all(&self, bufs: &mut [Buf], env: &Env<'_>) -> Batch {
+    fn input(&self, bufs: &mut [Buf], env: &Env<'_>) -> Batch {
         let mut batch = Batch::new(self.wish());
         for buf in bufs {
             let bytes = buf.len();

@@ -1,6 +1,7 @@
 //! A SID: an action with its attributes, ready to process packets.
 
 use std::fmt;
+use std::slice;
 use std::sync::Arc;
 
 use port::Buf;
@@ -61,13 +62,14 @@ impl Sid {
     /// The reason why the packet ends here; what is left in `buf` has no meaning then.
     #[inline]
     pub fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
-        self.behavior.input(buf, env)
+        let batch = self.behavior.input(slice::from_mut(buf), env);
+        batch.failed.map_or(Ok(batch.wish), Err)
     }
 
     /// As [`Sid::input`] for the first ones of `bufs`, at least one if there are any, as far as they want the same afterwards.
     #[inline]
     pub fn input_all(&self, bufs: &mut [Buf], env: &Env<'_>) -> Batch {
-        self.behavior.input_all(bufs, env)
+        self.behavior.input(bufs, env)
     }
 
     /// As [`fmt::Display`], with devices under the names that `name` knows.

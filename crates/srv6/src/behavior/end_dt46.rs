@@ -24,7 +24,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 
 fn build(attributes: &Attributes) -> Result<Box<dyn Behavior>, BuildError> {
     let vrf = required(attributes.vrftable, DESCRIPTOR.name, Attr::VrfTable)?;
-    Ok(Box::new(EndDt46 { v4: EndDt4 { vrf }, v6: EndDt6::into_vrf(vrf) }))
+    Ok(Box::new(EndDt46 { v4: EndDt4 { vrf }, v6: EndDt6::new(None, Some(vrf)) }))
 }
 
 #[derive(Debug)]
@@ -46,15 +46,11 @@ impl EndDt46 {
 }
 
 impl Behavior for EndDt46 {
-    fn input(&self, buf: &mut Buf, env: &Env<'_>) -> Result<Next, DropReason> {
-        self.of(payload(buf))?.input(buf, env)
-    }
-
-    fn input_all(&self, bufs: &mut [Buf], env: &Env<'_>) -> Batch {
+    fn input(&self, bufs: &mut [Buf], env: &Env<'_>) -> Batch {
         let Some(first) = bufs.first().map(|buf| payload(buf)) else { return Batch::new(Next::Onward) };
         let alike = bufs.iter().take_while(|buf| payload(buf) == first).count();
         match self.of(first) {
-            Ok(behavior) => behavior.input_all(&mut bufs[..alike], env),
+            Ok(behavior) => behavior.input(&mut bufs[..alike], env),
             Err(reason) => Batch { failed: Some(reason), ..Batch::new(Next::Onward) },
         }
     }

@@ -21,8 +21,7 @@ fn build(attributes: &Attributes) -> Result<Box<dyn Behavior>, BuildError> {
     if attributes.table.is_some() == attributes.vrftable.is_some() {
         return Err(BuildError::TableOrVrf { action: DESCRIPTOR.name });
     }
-    let lookup = Lookup6 { table: attributes.table, vrf: attributes.vrftable, local: true, ..Lookup6::default() };
-    Ok(Box::new(EndDt6 { lookup }))
+    Ok(Box::new(EndDt6::new(attributes.table, attributes.vrftable)))
 }
 
 /// `table` is a plain lookup there; `vrftable` puts the packet into the VRF, whose own addresses answer.
@@ -32,9 +31,9 @@ pub(super) struct EndDt6 {
 }
 
 impl EndDt6 {
-    /// With `vrftable`.
-    pub(super) fn into_vrf(vrf: TableId) -> EndDt6 {
-        EndDt6 { lookup: Lookup6 { vrf: Some(vrf), local: true, ..Lookup6::default() } }
+    /// With one of the two.
+    pub(super) fn new(table: Option<TableId>, vrf: Option<TableId>) -> EndDt6 {
+        EndDt6 { lookup: Lookup6 { table, vrf, local: true, ..Lookup6::default() } }
     }
 }
 
