@@ -84,12 +84,12 @@ impl Worker {
     /// Takes the frames received since the last call through all stages.
     pub fn run(&mut self) {
         let Worker { tables, reader, refs, arrivals, scratch, host, ledger, frames } = self;
-        let came = arrivals.len() as u64;
+        let first = *frames;
+        *frames += arrivals.len() as u64;
         reader.burst(|guard| {
             let cx = Context::new(tables, guard, *refs);
-            run(scratch, &cx, arrivals, *frames, host, ledger);
+            run(scratch, &cx, arrivals, first, host, ledger);
         });
-        *frames += came;
         arrivals.clear();
     }
 
@@ -174,7 +174,6 @@ fn run<'g>(scratch: &mut Scratch, cx: &Context<'_, 'g>, arrivals: &mut Arrivals,
             }
         }
     }
-    drop(frames);
     drop(in_turn);
     scratch.others = recycle(others);
 }

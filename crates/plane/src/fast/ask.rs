@@ -43,17 +43,12 @@ impl Pass<'_, '_, '_> {
             let dst = nexthop.unwrap_or_else(|| header.dst().key());
             (is_plain6(header.src().key()) && is_plain6(dst)).then_some(dst)
         };
-        let Range { start: mut at, end } = places;
-        while at < end {
-            if let Some((dev, scope)) = scope {
-                let asker = self.asker(State { nexthop: nexthop.is_some(), local, dev, ..state });
-                at += self.next.v6.ask(scope, &asker, at, &mut self.frames[at..end], question);
-            }
-            if at < end {
-                self.leave_to(at, &state, Version::V6, Verdict::Route6(*lookup));
-                at += 1;
-            }
-        }
+        let ask = |pass: &mut Self, places: Range<usize>| {
+            let Some((dev, scope)) = scope else { return 0 };
+            let asker = pass.asker(State { nexthop: nexthop.is_some(), local, dev, ..state });
+            pass.next.v6.ask(scope, &asker, places.start, &mut pass.frames[places], question)
+        };
+        self.in_turn(places, ask, |pass, at| pass.leave_to(at, &state, Version::V6, Verdict::Route6(*lookup)));
     }
 
     /// As [`Pass::route_to`] for IPv4 packets.
@@ -65,17 +60,12 @@ impl Pass<'_, '_, '_> {
             let dst = nexthop.unwrap_or(header.dst());
             (check_addresses(header.src(), dst) == Ok(Addresses::Route)).then_some(dst.key())
         };
-        let Range { start: mut at, end } = places;
-        while at < end {
-            if let Some((dev, scope)) = scope {
-                let asker = self.asker(State { nexthop: nexthop.is_some(), dev, ..state });
-                at += self.next.v4.ask(scope, &asker, at, &mut self.frames[at..end], question);
-            }
-            if at < end {
-                self.leave_to(at, &state, Version::V4, Verdict::Route4(*lookup));
-                at += 1;
-            }
-        }
+        let ask = |pass: &mut Self, places: Range<usize>| {
+            let Some((dev, scope)) = scope else { return 0 };
+            let asker = pass.asker(State { nexthop: nexthop.is_some(), dev, ..state });
+            pass.next.v4.ask(scope, &asker, places.start, &mut pass.frames[places], question)
+        };
+        self.in_turn(places, ask, |pass, at| pass.leave_to(at, &state, Version::V4, Verdict::Route4(*lookup)));
     }
 
     /// The tables for a packet that is to enter the VRF of `vrf`, or to ask `table` alone; and the interface it is on then.

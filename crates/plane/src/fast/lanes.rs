@@ -17,7 +17,7 @@ const SCOPES: usize = 8;
 /// What packets that ask have in common.
 #[derive(Clone, Copy)]
 pub(super) struct Asker {
-    pub(super) state: State,
+    state: State,
     /// Which one of the burst's it is.
     number: u32,
 }

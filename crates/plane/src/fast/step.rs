@@ -82,22 +82,37 @@ impl<'g> Pass<'_, '_, 'g> {
     #[inline(never)]
     pub(super) fn enter(&mut self) {
         let runs = self.runs;
-        for (Range { start: mut at, end }, port, time) in runs.iter() {
+        for (places, port, time) in runs.iter() {
             let ingress = Ingress::new(self.cx, port, self.ledger);
             let received = &mut self.ledger.counters.link_mut(ingress.index).received;
-            for frame in &self.frames[at..end] {
+            for frame in &self.frames[places.clone()] {
                 frame.prefetch();
                 received.add(frame.len());
             }
             let asker = self.asker(ingress.state);
-            while at < end {
-                at += ingress.enter(&asker, at, &mut self.frames[at..end], self.next);
-                if at < end {
-                    let packet =
-                        Packet::new(Version::V6, std::mem::take(&mut self.frames[at]), time, self.first + at as u64, ingress.index);
-                    self.general(at, packet);
-                    at += 1;
-                }
+            self.in_turn(
+                places,
+                |pass, places| ingress.enter(&asker, places.start, &mut pass.frames[places], pass.next),
+                |pass, at| {
+                    let frame = std::mem::take(&mut pass.frames[at]);
+                    pass.general(at, Packet::new(Version::V6, frame, time, pass.first + at as u64, ingress.index));
+                },
+            );
+        }
+    }
+
+    /// Takes packets in the order of their places: as many as `short` can, which tells how many it took, then one by `general`, and so on.
+    #[inline(always)]
+    pub(super) fn in_turn(
+        &mut self,
+        mut places: Range<usize>,
+        mut short: impl FnMut(&mut Self, Range<usize>) -> usize,
+        mut general: impl FnMut(&mut Self, usize),
+    ) {
+        while !places.is_empty() {
+            places.start += short(self, places.clone());
+            if let Some(at) = places.next() {
+                general(self, at);
             }
         }
     }
@@ -124,17 +139,13 @@ impl<'g> Pass<'_, '_, 'g> {
             Does::Process(id, sid) => self.process(group, id, sid),
             Does::Encap(policy, source) => self.encap(group.places.clone(), &group.state, Inner::V6, policy, source),
             Does::Leave(_) | Does::OnLink(_) | Does::Else => {
-                let Range { start: mut at, end } = group.places;
-                while at < end {
-                    let Way { does, count, .. } = self.ways.of(cx, fib, group.route);
-                    if let Some(exit) = does.exit(cx, fib, group.route, Ipv6Addr::from_key(group.key)) {
-                        at += exit.forward6(group.state.iif, &mut self.frames[at..end], &mut self.out[at..end], count);
-                    }
-                    if at < end {
-                        self.general6(at, group, held.take());
-                        at += 1;
-                    }
-                }
+                let leave = |pass: &mut Self, places: Range<usize>| {
+                    let Way { does, count, .. } = pass.ways.of(cx, fib, group.route);
+                    let exit = does.exit(cx, fib, group.route, Ipv6Addr::from_key(group.key));
+                    let (bufs, out) = (&mut pass.frames[places.clone()], &mut pass.out[places]);
+                    exit.map_or(0, |exit| exit.forward6(group.state.iif, bufs, out, count))
+                };
+                self.in_turn(group.places.clone(), leave, |pass, at| pass.general6(at, group, held.take()));
             }
         }
     }
@@ -152,24 +163,21 @@ impl<'g> Pass<'_, '_, 'g> {
             }
             own
         };
-        let Range { start: mut at, end } = group.places;
-        while at < end {
-            let Way { does, dev, count, .. } = self.ways.of(cx, fib, group.route);
-            let bufs = &mut self.frames[at..end];
-            if self.here.open4 && *dev != group.state.iif {
-                if let Does::Encap(policy, source) = *does {
-                    let open = bufs.iter().take_while(|buf| !own(src4(buf))).count();
-                    self.encap(at..at + open, &group.state, Inner::V4, policy, source);
-                    at += open;
-                } else if let Some(exit) = does.exit(cx, fib, group.route, Ipv4Addr::from_key(group.key)) {
-                    at += exit.forward4(group.state.iif, bufs, &mut self.out[at..end], count, &mut own);
-                }
+        let leave = |pass: &mut Self, places: Range<usize>| {
+            let Way { does, dev, count, .. } = pass.ways.of(cx, fib, group.route);
+            if !pass.here.open4 || *dev == group.state.iif {
+                return 0;
             }
-            if at < end {
-                self.general4(at, group, held.take());
-                at += 1;
+            let bufs = &mut pass.frames[places.clone()];
+            if let Does::Encap(policy, source) = *does {
+                let open = bufs.iter().take_while(|buf| !own(src4(buf))).count();
+                pass.encap(places.start..places.start + open, &group.state, Inner::V4, policy, source);
+                return open;
             }
-        }
+            let exit = does.exit(cx, fib, group.route, Ipv4Addr::from_key(group.key));
+            exit.map_or(0, |exit| exit.forward4(group.state.iif, bufs, &mut pass.out[places], count, &mut own))
+        };
+        self.in_turn(group.places.clone(), leave, |pass, at| pass.general4(at, group, held.take()));
     }
 
     /// The reference of a packet's own, where routes are counted.
@@ -185,8 +193,7 @@ impl<'g> Pass<'_, '_, 'g> {
         let state = group.state.changed(false);
         let Range { start: mut at, end } = group.places;
         while at < end {
-            // What they wish is looked at where it stands: to move it costs more than all that most behaviours do.
-            let batch = &sid.input_all(&mut self.frames[at..end], &self.here.env);
+            let batch = sid.input_all(&mut self.frames[at..end], &self.here.env);
             self.ledger.counters.sid_mut(id).processed.merge(PacketCount { packets: batch.packets as u64, bytes: batch.bytes as u64 });
             self.again(at..at + batch.packets, state, &batch.wish);
             at += batch.packets;
