@@ -4,9 +4,7 @@ use std::hint::black_box;
 use std::net::Ipv4Addr;
 use std::time::Instant;
 
-use route::{
-    Action, Editor, Encap, Flow, HopSpec, IfIndex, Kind, LinkChange, Mark, Prefix, Put, RouteRefs, RouteSpec, Rule, Selector, TableId,
-};
+use route::{Action, Editor, Flow, HopSpec, IfIndex, LinkChange, Mark, Prefix, Put, RouteRefs, RouteSpec, Rule, Selector, TableId};
 
 const LOOKUPS: u32 = 1 << 20;
 
@@ -58,18 +56,10 @@ fn editor() -> Editor {
     let port = editor.port_add("e0", 0).expect("a port");
     editor.link_set(port, LinkChange { up: Some(true), ..LinkChange::default() }).expect("a port that comes up");
     for (table, addr, len) in [(254, 0, 0), (100, 0xcb00_7100, 24), (101, 0xcb00_7100, 24), (102, 0xcb00_7100, 24)] {
-        let hop = HopSpec { dev: Some(port), via: None, onlink: false, weight: 1, encap: Encap::None };
+        let hop = HopSpec::new(port, None);
         let spec = RouteSpec {
-            prefix: Prefix::new(Ipv4Addr::from(addr), len).expect("a prefix"),
             table: Some(TableId(table)),
-            kind: Kind::Unicast,
-            metric: None,
-            protocol: 3,
-            scope: None,
-            src: None,
-            mtu: 0,
-            more: route::More::default(),
-            hops: vec![hop],
+            ..RouteSpec::new(Prefix::new(Ipv4Addr::from(addr), len).expect("a prefix"), vec![hop])
         };
         editor.route_put(spec, Put::Add).expect("a new route");
     }

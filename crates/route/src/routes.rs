@@ -22,6 +22,13 @@ pub struct HopSpec {
     pub encap: Encap,
 }
 
+impl HopSpec {
+    /// By a device, to a gateway if there is one, and nothing else.
+    pub fn new(dev: IfIndex, via: Option<IpAddr>) -> HopSpec {
+        HopSpec { dev: Some(dev), via, onlink: false, weight: 1, encap: Encap::None }
+    }
+}
+
 /// What few routes say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct More {
@@ -56,6 +63,24 @@ pub struct RouteSpec<A: Address> {
     pub more: More,
     /// Ways out.
     pub hops: Vec<HopSpec>,
+}
+
+impl<A: Address> RouteSpec<A> {
+    /// A unicast route by these ways, of which nothing else is said, of the protocol that `ip` writes.
+    pub fn new(prefix: Prefix<A>, hops: Vec<HopSpec>) -> RouteSpec<A> {
+        RouteSpec {
+            prefix,
+            table: None,
+            kind: Kind::Unicast,
+            metric: None,
+            protocol: 3,
+            scope: None,
+            src: None,
+            mtu: 0,
+            more: More::default(),
+            hops,
+        }
+    }
 }
 
 impl Editor {

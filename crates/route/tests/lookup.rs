@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use route::{
-    Action, AddrSpec, Address, ConfigError, Editor, Encap, Flow, HopSpec, IfIndex, Kind, LinkChange, Prefix, Put, RouteRefs, RouteSpec,
-    Rule, Scope, Selector, TableId,
+    Action, AddrSpec, Address, ConfigError, Editor, Flow, HopSpec, IfIndex, Kind, LinkChange, Prefix, Put, RouteRefs, RouteSpec, Rule,
+    Scope, Selector, TableId,
 };
 
 struct Lab {
@@ -35,18 +35,7 @@ where
 {
     let (addr, len) = prefix.split_once('/').unwrap();
     let via = via.map(|via| via.parse().unwrap());
-    RouteSpec {
-        prefix: Prefix::new(addr.parse().unwrap(), len.parse().unwrap()).unwrap(),
-        table: None,
-        kind: Kind::Unicast,
-        metric: None,
-        protocol: 3,
-        scope: None,
-        src: None,
-        mtu: 0,
-        more: route::More::default(),
-        hops: vec![HopSpec { dev: Some(dev), via, onlink: false, weight: 1, encap: Encap::None }],
-    }
+    RouteSpec::new(Prefix::new(addr.parse().unwrap(), len.parse().unwrap()).unwrap(), vec![HopSpec::new(dev, via)])
 }
 
 fn flow<A: Address>(dst: A, iif: IfIndex) -> Flow<A> {

@@ -6,8 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use route::{
-    AddrSpec, ConfigError, Editor, Encap, Flow, HopSpec, IfIndex, Kind, LinkChange, More, NexthopSpec, Prefix, Put, RouteRefs, RouteSpec,
-    TableId,
+    AddrSpec, ConfigError, Editor, Flow, HopSpec, IfIndex, LinkChange, More, NexthopSpec, Prefix, Put, RouteRefs, RouteSpec, TableId,
 };
 
 fn lab() -> (Editor, [IfIndex; 2]) {
@@ -22,22 +21,11 @@ fn lab() -> (Editor, [IfIndex; 2]) {
 
 fn via(dev: IfIndex, n: u8, host: u8) -> NexthopSpec {
     let via = Some(IpAddr::V4(Ipv4Addr::new(10, 0, n, host)));
-    NexthopSpec::Way(HopSpec { dev: Some(dev), via, onlink: false, weight: 1, encap: Encap::None })
+    NexthopSpec::Way(HopSpec::new(dev, via))
 }
 
 fn by_object(prefix: Prefix<Ipv4Addr>, nexthop: u32) -> RouteSpec<Ipv4Addr> {
-    RouteSpec {
-        prefix,
-        table: None,
-        kind: Kind::Unicast,
-        metric: None,
-        protocol: 3,
-        scope: None,
-        src: None,
-        mtu: 0,
-        more: More { nexthop, ..More::default() },
-        hops: Vec::new(),
-    }
+    RouteSpec { more: More { nexthop, ..More::default() }, ..RouteSpec::new(prefix, Vec::new()) }
 }
 
 fn flow(dst: Ipv4Addr) -> Flow<Ipv4Addr> {
@@ -108,16 +96,9 @@ fn what_can_not_be_is_refused_and_changes_nothing() {
     }
     assert!(matches!(put(5, via(e0, 1, 2), false), ConfigError::GatewayUnreachable(_)));
     let v6 = RouteSpec {
-        prefix: Prefix::new(Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 0), 64).unwrap(),
         table: Some(TableId::MAIN),
-        kind: Kind::Unicast,
-        metric: None,
-        protocol: 3,
-        scope: None,
-        src: None,
-        mtu: 0,
         more: More { nexthop: 1, ..More::default() },
-        hops: Vec::new(),
+        ..RouteSpec::new(Prefix::new(Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 0), 64).unwrap(), Vec::new())
     };
     assert!(matches!(editor.route_put(v6, Put::Add), Err(ConfigError::Invalid(_))));
     assert_eq!(editor.nexthops().count(), 3);

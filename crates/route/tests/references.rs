@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use route::{Address, DstRef, Editor, Encap, Flow, HopSpec, IfIndex, Kind, LinkChange, Prefix, Put, RouteRefs, RouteSpec, TableId};
+use route::{Address, DstRef, Editor, Flow, HopSpec, IfIndex, Kind, LinkChange, Prefix, Put, RouteRefs, RouteSpec, TableId};
 
 /// A router with one port, up, and a default route that leads out of it.
 fn router() -> (Editor, IfIndex) {
@@ -17,18 +17,7 @@ fn router() -> (Editor, IfIndex) {
 }
 
 fn default<A: Address>(dev: IfIndex) -> RouteSpec<A> {
-    RouteSpec {
-        prefix: Prefix::new(A::UNSPECIFIED, 0).unwrap(),
-        table: None,
-        kind: Kind::Unicast,
-        metric: None,
-        protocol: 3,
-        scope: None,
-        src: None,
-        mtu: 0,
-        more: route::More::default(),
-        hops: vec![HopSpec { dev: Some(dev), via: None, onlink: false, weight: 1, encap: Encap::None }],
-    }
+    RouteSpec::new(Prefix::new(A::UNSPECIFIED, 0).unwrap(), vec![HopSpec::new(dev, None)])
 }
 
 fn remove_default(editor: &mut Editor) {

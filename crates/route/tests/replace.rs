@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use route::{AddrSpec, Editor, Encap, Flow, HopSpec, IfIndex, Kind, LinkChange, Prefix, Put, RouteRefs, RouteSpec};
+use route::{AddrSpec, Editor, Flow, HopSpec, IfIndex, Kind, LinkChange, Prefix, Put, RouteRefs, RouteSpec};
 
 /// Prefixes replaced together: enough for the match table to be changed at once.
 const PREFIXES: u8 = 200;
@@ -13,19 +13,8 @@ fn prefix(n: u8) -> Prefix<Ipv4Addr> {
 }
 
 fn put(editor: &mut Editor, dev: IfIndex, n: u8, via: u8, mtu: u32) {
-    let hop = HopSpec { dev: Some(dev), via: Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, via))), onlink: false, weight: 1, encap: Encap::None };
-    let spec = RouteSpec {
-        prefix: prefix(n),
-        table: None,
-        kind: Kind::Unicast,
-        metric: None,
-        protocol: 3,
-        scope: None,
-        src: None,
-        mtu,
-        more: route::More::default(),
-        hops: vec![hop],
-    };
+    let hop = HopSpec::new(dev, Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, via))));
+    let spec = RouteSpec { mtu, ..RouteSpec::new(prefix(n), vec![hop]) };
     editor.route_put(spec, Put::Replace).unwrap();
 }
 

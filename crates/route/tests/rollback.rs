@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use route::{
-    Action, AddrSpec, Editor, Encap, Flow, HopSpec, IfIndex, Kind, LinkChange, NeighbourState, PolicyId, Prefix, Put, RouteRefs, RouteSpec,
-    Rule, TableId,
+    Action, AddrSpec, Editor, Encap, Flow, HopSpec, IfIndex, LinkChange, NeighbourState, PolicyId, Prefix, Put, RouteRefs, RouteSpec, Rule,
+    TableId,
 };
 
 const UP: LinkChange = LinkChange { mac: None, mtu: None, up: Some(true), master: None, group: None };
@@ -13,9 +13,7 @@ fn route(editor: &mut Editor, net: u8, via: u8, encap: Encap, table: Option<Tabl
     let dev = editor.links().named("e0").map(|link| link.index);
     let hop = HopSpec { dev, via: Some(Ipv4Addr::new(10, 0, 0, via).into()), onlink: false, weight: 1, encap };
     let prefix = Prefix::new(Ipv4Addr::new(10, net, 0, 0), 16).unwrap();
-    let (kind, hops) = (Kind::Unicast, vec![hop]);
-    let spec =
-        RouteSpec { prefix, table, kind, metric: None, protocol: 3, scope: None, src: None, mtu: 0, more: route::More::default(), hops };
+    let spec = RouteSpec { table, ..RouteSpec::new(prefix, vec![hop]) };
     editor.route_put(spec, how).unwrap();
 }
 
@@ -128,21 +126,9 @@ fn a_route_goes_its_other_ways_while_a_device_is_down() {
     let e1 = editor.port_add("e1", 1).unwrap();
     editor.link_set(e1, UP).unwrap();
     editor.addr_add(e1, "10.1.0.1".parse().unwrap(), AddrSpec { len: 24, ..AddrSpec::default() }).unwrap();
-    let hop = |dev, via: [u8; 4]| HopSpec { dev: Some(dev), via: Some(IpAddr::from(via)), onlink: false, weight: 1, encap: Encap::None };
+    let hop = |dev, via: [u8; 4]| HopSpec::new(dev, Some(IpAddr::from(via)));
     let prefix = Prefix::new(Ipv4Addr::new(10, 7, 0, 0), 16).unwrap();
-    let (kind, hops) = (Kind::Unicast, vec![hop(e0, [10, 0, 0, 2]), hop(e1, [10, 1, 0, 2])]);
-    let spec = RouteSpec {
-        prefix,
-        table: None,
-        kind,
-        metric: None,
-        protocol: 3,
-        scope: None,
-        src: None,
-        mtu: 0,
-        more: route::More::default(),
-        hops,
-    };
+    let spec = RouteSpec::new(prefix, vec![hop(e0, [10, 0, 0, 2]), hop(e1, [10, 1, 0, 2])]);
     editor.route_put(spec, Put::Add).unwrap();
     editor.commit();
     let ways = |editor: &Editor| {

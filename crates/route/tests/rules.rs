@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 
 use proptest::prelude::*;
 use route::{
-    Action, AddrSpec, Editor, Encap, Flow, HopSpec, IfIndex, Kind, LinkChange, Mark, MarkRule, Ports, Prefix, Put, RouteRefs, RouteSpec,
-    Rule, Selector, TableId, Upper,
+    Action, AddrSpec, Editor, Flow, HopSpec, IfIndex, Kind, LinkChange, Mark, MarkRule, Ports, Prefix, Put, RouteRefs, RouteSpec, Rule,
+    Selector, TableId, Upper,
 };
 
 /// Tables that rules lead to; the last has no route.
@@ -117,20 +117,9 @@ fn editor() -> Editor {
     for (n, table) in TABLES[..3].iter().enumerate() {
         for (m, of) in PREFIXES.into_iter().chain([(0, 0)]).enumerate().filter(|(m, _)| (m + n) % 3 != 0) {
             let kind = kinds[(m * 5 + n) % kinds.len()];
-            let hop = HopSpec { dev: Some(IfIndex(2 + (m % 3) as u32)), via: None, onlink: false, weight: 1, encap: Encap::None };
+            let hop = HopSpec::new(IfIndex(2 + (m % 3) as u32), None);
             let hops = if kind == Kind::Unicast { vec![hop] } else { Vec::new() };
-            let spec = RouteSpec {
-                prefix: prefix(of),
-                table: Some(TableId(*table)),
-                kind,
-                metric: None,
-                protocol: 3,
-                scope: None,
-                src: None,
-                mtu: 0,
-                more: route::More::default(),
-                hops,
-            };
+            let spec = RouteSpec { table: Some(TableId(*table)), kind, ..RouteSpec::new(prefix(of), hops) };
             editor.route_put(spec, Put::Add).unwrap();
         }
     }

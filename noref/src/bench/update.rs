@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use control::Configuration;
 use plane::{Counters, Worker};
-use route::{Encap, HopSpec, IfIndex, Kind, Prefix, Put, RouteRefs, RouteSpec};
+use route::{HopSpec, IfIndex, Prefix, Put, RouteRefs, RouteSpec};
 
 use super::Bench;
 use super::full_table::{GATEWAYS, Lane, Prefixes, Random, Router, Way, frames, gateway4};
@@ -228,19 +228,8 @@ fn probed(configuration: &mut Configuration) -> Result<IfIndex, String> {
 
 fn put(configuration: &mut Configuration, dev: IfIndex, (addr, len): (Ipv4Addr, u8), gateway: usize) -> Result<(), String> {
     let prefix = Prefix::new(addr, len).ok_or_else(|| format!("{addr}/{len} is no prefix"))?;
-    let hop = HopSpec { dev: Some(dev), via: Some(gateway4(gateway).into()), onlink: false, weight: 1, encap: Encap::None };
-    let spec = RouteSpec {
-        prefix,
-        table: None,
-        kind: Kind::Unicast,
-        metric: None,
-        protocol: 3,
-        scope: None,
-        src: None,
-        mtu: 0,
-        more: route::More::default(),
-        hops: vec![hop],
-    };
+    let hop = HopSpec::new(dev, Some(gateway4(gateway).into()));
+    let spec = RouteSpec::new(prefix, vec![hop]);
     configuration.editor.route_put(spec, Put::Replace).map_err(|error| format!("{addr}/{len}: {error}"))
 }
 
