@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use route::{Address, Answer, DropReason, Dst, Encap, Flow, IfIndex, Kind, Nexthop, Prefix, TableId, Upper};
+use route::{Address, Answer, DropReason, Dst, DstRef, Encap, Flow, IfIndex, Kind, Nexthop, Prefix, TableId, Upper};
 use srv6::{Inner, Lookup4, Lookup6, Next};
 use wire::{icmp4, icmp6, ipv4, ipv6};
 
@@ -217,7 +217,6 @@ pub(crate) fn route4<'g>(
     answer: Answer<'g>,
     ledger: &mut Ledger,
 ) -> Verdict<'g> {
-    let src = ipv4::Header::read(&packet.buf).map_or(Ipv4Addr::UNSPECIFIED, ipv4::Header::src);
     if ledger.is_tracing() {
         let asked = flow4(cx, packet, lookup).dst;
         trace_answer(cx, packet, asked, &answer, cx.tables.network.v4.matched(cx.guard, answer.table, asked), ledger);
@@ -242,7 +241,7 @@ pub(crate) fn route4<'g>(
         Kind::Unicast => {}
         Kind::Local | Kind::Broadcast => {
             come_back(cx, packet, &dst);
-            return match source4::check(cx, packet, src, None) {
+            return match source4::check(cx, packet, source4::of(&packet.buf), None) {
                 Ok(_) => Verdict::Deliver4(dst.kind == Kind::Broadcast),
                 Err(reason) => Verdict::Drop(reason),
             };
@@ -256,11 +255,16 @@ pub(crate) fn route4<'g>(
         Kind::Prohibit => return unreachable(icmp4::unreachable::PROHIBITED, DropReason::RouteProhibit),
         Kind::Throw | Kind::NoRoute => return unreachable(icmp4::unreachable::NET, DropReason::NoRoute),
     }
+    onward4(cx, packet, lookup, dst, ledger)
+}
+
+/// An IPv4 packet goes on by one of the ways of its route.
+fn onward4<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, lookup: &Lookup4, dst: DstRef<'g>, ledger: &mut Ledger) -> Verdict<'g> {
     if cx.waits_for_turn(&dst, packet) {
         return Verdict::Turn4(*lookup);
     }
     let Some((place, hop)) = cx.select(&dst, packet) else { return Verdict::Drop(DropReason::RouteBlackhole) };
-    let on_link = match source4::check(cx, packet, src, Some(hop.dev)) {
+    let on_link = match source4::check(cx, packet, source4::of(&packet.buf), Some(hop.dev)) {
         Ok(on_link) => on_link,
         Err(reason) => return Verdict::Drop(reason),
     };

@@ -15,6 +15,12 @@ pub(crate) fn is_unfiltered(cx: &Context<'_, '_>, iif: IfIndex) -> bool {
     cx.links.get(iif).is_some_and(|ingress| ingress.conf4.rp_filter.max(cx.settings.all4.rp_filter) == 0)
 }
 
+/// The source of an IPv4 packet.
+#[inline]
+pub(crate) fn of(packet: &[u8]) -> Ipv4Addr {
+    ipv4::Header::read(packet).map_or(Ipv4Addr::UNSPECIFIED, ipv4::Header::src)
+}
+
 /// Checks `src` of a packet that will leave by `out` (none: it is for the router). True when the source is a neighbour on the ingress link.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use std::ops::Range;
 use port::Buf;
 use route::{Address, DstRef, Fib, IfIndex, RouteRefs, SidId};
 use srv6::{Env, Inner, Lookup6, Policy, Sid};
-use wire::{eth, ipv4};
+use wire::eth;
 
 use super::Other;
 use super::enter::Ingress;
@@ -170,7 +170,7 @@ impl<'g> Pass<'_, '_, 'g> {
             }
             let bufs = &mut pass.frames[places.clone()];
             if let Does::Encap(policy, source) = *does {
-                let open = bufs.iter().take_while(|buf| !own(src4(buf))).count();
+                let open = bufs.iter().take_while(|buf| !own(source4::of(buf))).count();
                 pass.encap(places.start..places.start + open, &group.state, Inner::V4, policy, source);
                 return open;
             }
@@ -224,10 +224,4 @@ impl<'g> Pass<'_, '_, 'g> {
             }
         }
     }
-}
-
-/// The source of an IPv4 packet.
-#[inline]
-fn src4(buf: &Buf) -> Ipv4Addr {
-    ipv4::Header::read(buf).map_or(Ipv4Addr::UNSPECIFIED, ipv4::Header::src)
 }
