@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ::route::{Editor, Encap, Hop, IfIndex, Kind, NexthopDoes, NexthopObject, RouteEntry, SCOPE_UNIVERSE, TableId};
+use ::route::{Editor, Effect, Encap, Hop, IfIndex, Kind, NexthopDoes, NexthopObject, RouteEntry, SCOPE_UNIVERSE, TableId};
 
 use super::line::Options;
 use super::selector::RouteSelector;
@@ -184,21 +184,7 @@ impl Routes {
         hops: &[&Hop],
     ) -> std::fmt::Result {
         let (v6, effect) = (A::BITS == 128, &entry.effect);
-        let kind = place.editor.kind_of(effect);
-        if kind != Kind::Unicast {
-            write!(text, "{} ", kind.word())?;
-        }
-        match place.prefix.len() {
-            0 => text.push_str("default "),
-            len if len == A::BITS => write!(text, "{} ", place.prefix.addr())?,
-            len => write!(text, "{}/{len} ", place.prefix.addr())?,
-        }
-        if let Some(from) = entry.select.from {
-            write!(text, "from {from} ")?;
-        }
-        if entry.select.tos != 0 {
-            write!(text, "tos {} ", dsfield::shown(entry.select.tos))?;
-        }
+        target(text, place, entry)?;
         if effect.nexthop != 0 {
             write!(text, "nhid {} ", effect.nexthop)?;
         }
@@ -227,15 +213,7 @@ impl Routes {
         if let [Hop { onlink: true, .. }] = hops {
             text.push_str("onlink ");
         }
-        if effect.mtu != 0 {
-            write!(text, "mtu {}{} ", if effect.metrics.mtu_lock { "lock " } else { "" }, effect.mtu)?;
-        }
-        if effect.metrics.adv_mss != 0 {
-            write!(text, "advmss {} ", effect.metrics.adv_mss)?;
-        }
-        if effect.metrics.hop_limit != 0 {
-            write!(text, "hoplimit {} ", effect.metrics.hop_limit)?;
-        }
+        metrics(text, effect)?;
         if v6 {
             text.push_str("pref medium");
         }
@@ -324,4 +302,37 @@ impl Shown for Ipv6Addr {
             (false, false) => a.addr().cmp(&b.addr()),
         }
     }
+}
+
+/// The type of a route, where it is none that is usual, and what it is for.
+fn target<A: Shown, S: Source>(text: &mut String, place: &Place<'_, A, S>, entry: &RouteEntry) -> std::fmt::Result {
+    let kind = place.editor.kind_of(&entry.effect);
+    if kind != Kind::Unicast {
+        write!(text, "{} ", kind.word())?;
+    }
+    match place.prefix.len() {
+        0 => text.push_str("default "),
+        len if len == A::BITS => write!(text, "{} ", place.prefix.addr())?,
+        len => write!(text, "{}/{len} ", place.prefix.addr())?,
+    }
+    if let Some(from) = entry.select.from {
+        write!(text, "from {from} ")?;
+    }
+    if entry.select.tos != 0 {
+        write!(text, "tos {} ", dsfield::shown(entry.select.tos))?;
+    }
+    Ok(())
+}
+
+fn metrics(text: &mut String, effect: &Effect) -> std::fmt::Result {
+    if effect.mtu != 0 {
+        write!(text, "mtu {}{} ", if effect.metrics.mtu_lock { "lock " } else { "" }, effect.mtu)?;
+    }
+    if effect.metrics.adv_mss != 0 {
+        write!(text, "advmss {} ", effect.metrics.adv_mss)?;
+    }
+    if effect.metrics.hop_limit != 0 {
+        write!(text, "hoplimit {} ", effect.metrics.hop_limit)?;
+    }
+    Ok(())
 }

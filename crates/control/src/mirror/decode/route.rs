@@ -140,15 +140,7 @@ pub fn route<A: Family>(body: &[u8]) -> Option<(Place<A>, KernelRoute)> {
             RTA_TABLE => table = u32_of(value)?,
             RTA_PRIORITY => route.metric = u32_of(value)?,
             RTA_PREFSRC => route.src = ip(value),
-            RTA_METRICS => {
-                let metric = |kind| attribute(value, kind).and_then(u32_of).unwrap_or(0);
-                route.mtu = metric(RTAX_MTU);
-                route.metrics = Metrics {
-                    hop_limit: metric(RTAX_HOPLIMIT) as u8,
-                    adv_mss: metric(RTAX_ADVMSS),
-                    mtu_lock: metric(RTAX_LOCK) >> RTAX_MTU & 1 != 0,
-                };
-            }
+            RTA_METRICS => (route.mtu, route.metrics) = metrics(value),
             RTA_NH_ID => route.nexthop = u32_of(value)?,
             RTA_MULTIPATH => multipath = Some(value),
             _ => only.take(kind, value),
@@ -159,11 +151,7 @@ pub fn route<A: Family>(body: &[u8]) -> Option<(Place<A>, KernelRoute)> {
     }
     let ways = match multipath {
         Some(value) => ways(value),
-        None => only.way().map(|way| {
-            let flags = u32_at(body, 8).unwrap_or(0);
-            let (dead, onlink) = (flags & u32::from(RTNH_F_DEAD) != 0, flags & u32::from(RTNH_F_ONLINK) != 0);
-            way.map(|way| Way { dead, onlink, ..way }).into_iter().collect()
-        }),
+        None => only.way().map(|way| way.map(|way| with_flags(way, body)).into_iter().collect()),
     };
     match ways {
         // The ways of a nexthop object are the object's, and there they stay current.
@@ -173,6 +161,20 @@ pub fn route<A: Family>(body: &[u8]) -> Option<(Place<A>, KernelRoute)> {
     }
     let prefix = Prefix::new(dst, u8_at(body, 1)?)?;
     Some(((TableId(table), prefix), route))
+}
+
+/// The MTU of a route, and what else is in the attribute for it.
+fn metrics(value: &[u8]) -> (u32, Metrics) {
+    let metric = |kind| attribute(value, kind).and_then(u32_of).unwrap_or(0);
+    let mtu_lock = metric(RTAX_LOCK) >> RTAX_MTU & 1 != 0;
+    (metric(RTAX_MTU), Metrics { hop_limit: metric(RTAX_HOPLIMIT) as u8, adv_mss: metric(RTAX_ADVMSS), mtu_lock })
+}
+
+/// The only way of a route, of which the route's own flags tell more.
+fn with_flags(way: Way, body: &[u8]) -> Way {
+    let flags = u32_at(body, 8).unwrap_or(0);
+    let (dead, onlink) = (flags & u32::from(RTNH_F_DEAD) != 0, flags & u32::from(RTNH_F_ONLINK) != 0);
+    Way { dead, onlink, ..way }
 }
 
 /// `RTN_…`.
