@@ -8,6 +8,7 @@ use std::sync::MutexGuard;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use testkit::namespace::Namespace;
 use testkit::program::{self, skipped};
 use testkit::replay::Scratch;
@@ -273,6 +274,14 @@ impl Router {
     pub fn stop(self) -> Output {
         self.signal("TERM");
         self.wait()
+    }
+
+    /// Its report as JSON and what else it said, after it ended as it was told.
+    pub fn report(self) -> (Value, String) {
+        let output = self.stop();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (serde_json::from_slice(&output.stdout).expect("a JSON document"), said)
     }
 
     /// Waits for its end.

@@ -67,9 +67,7 @@ fn hosts_reach_each_other(driver: &str, workers: usize) {
         println!("{driver}: {TRANSFER} bytes by TCP to {to} in {took:?}");
     }
 
-    let output = router.stop();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let report: Value = serde_json::from_slice(&output.stdout).expect("a JSON document");
+    let (report, _) = router.report();
     println!("{driver}: {report}");
     let number = |at: &str| report.pointer(at).and_then(Value::as_u64).unwrap_or_else(|| panic!("{at} in {report}"));
     let segments = 3 * TRANSFER as u64 / 1500;
@@ -157,9 +155,7 @@ fn the_kernel_at_the_other_end_of_a_tap_port_is_reached() {
     }
     assert!(lab.router.inside(|| ping("10.2.0.2".parse().unwrap(), 9)), "from the kernel through noref");
     assert!(router.show("ports").lines().any(|line| line.starts_with("t0 ") && line.contains(" TAP ")), "{}", router.show("ports"));
-    let output = router.stop();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let report: Value = serde_json::from_slice(&output.stdout).expect("a JSON document");
+    let (report, _) = router.report();
     assert!(report.pointer("/ports/2/sent/packets").and_then(Value::as_u64) >= Some(5), "{report}");
     assert!(lab.router.ip("link show t0").is_err(), "it is gone with noref");
 }

@@ -40,14 +40,6 @@ fn wait_for_an_answer(host: &Namespace, to: &str) {
     assert!((0..5).any(|_| answers(host, to, 1) == 1), "{to} does not answer");
 }
 
-/// What it printed, after it ended as it was told.
-fn report(router: Router) -> (Value, String) {
-    let output = router.stop();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (serde_json::from_slice(&output.stdout).expect("a JSON document"), said)
-}
-
 /// True when a route to what begins so leads there.
 fn leads(routes: &str, to: &str, over: &str) -> bool {
     routes.lines().any(|line| line.contains(to) && line.contains(over))
@@ -67,7 +59,7 @@ fn beside_the_kernel_packets_pass_by_noref_and_the_host_answers_for_itself() {
     for to in ["10.2.0.2", "fd02::2", "10.9.0.9"] {
         transfer(&lab, to.parse().unwrap());
     }
-    let (report, _) = report(router);
+    let (report, _) = router.report();
     let segments = 3 * crate::TRANSFER as u64 / 1500;
     assert!(number(&report, "/ports/0/received/packets") > segments && number(&report, "/ports/1/sent/packets") > segments, "{report}");
     assert_eq!(
@@ -83,7 +75,7 @@ fn what_leads_to_an_interface_that_is_no_port_goes_up_to_the_kernel() {
     let Some(lab) = Lab::with_kernel(KERNEL) else { return };
     let Some(router) = Router::mirror(&lab, &["--json"]) else { return };
     assert_eq!((answers(&lab.left, "10.3.0.2", 5), answers(&lab.left, "fd03::2", 5)), (5, 5));
-    let (report, _) = report(router);
+    let (report, _) = router.report();
     assert_eq!(number(&report, "/kernel"), 10, "{report}");
     assert_eq!(report.pointer("/drops").and_then(Value::as_array).map(Vec::len), Some(0), "{report}");
 }
@@ -104,7 +96,7 @@ fn a_sid_whose_nexthop_is_behind_another_interface_is_the_kernels_until_it_is_no
     router.wait_until("unsupported", |left| !left.contains("fc00::d4"));
     router.wait_until("routes", |routes| leads(routes, "10.9.0.9", "10.2.0.2") && leads(routes, "10.8.0.2", "10.2.0.2"));
     assert_eq!(answers(&lab.left, "10.9.0.9", 3), 3, "decapsulated by noref");
-    let (report, _) = report(router);
+    let (report, _) = router.report();
     assert_eq!(number(&report, "/kernel"), 3, "{report}");
     let sids = report.pointer("/sids").and_then(Value::as_array).unwrap();
     let packets = sids.iter().find(|sid| sid["sid"] == "fc00::d4/128").and_then(|sid| sid["packets"].as_u64());
@@ -120,7 +112,7 @@ fn a_packet_waits_until_the_kernel_has_found_its_neighbour() {
     assert_eq!((answers(&lab.left, "10.2.0.2", 1), answers(&lab.left, "fd02::2", 1)), (1, 1));
     // Nobody is there: the kernel asks in vain, and the source is told.
     assert_eq!(answers(&lab.left, "10.2.0.77", 1), 0);
-    let (report, _) = report(router);
+    let (report, _) = router.report();
     let failed =
         report.pointer("/drops").and_then(Value::as_array).and_then(|drops| drops.iter().find(|drop| drop["reason"] == "neighbour_failed"));
     assert_eq!(failed.and_then(|drop| drop["packets"].as_u64()), Some(1), "{report}");
@@ -136,7 +128,7 @@ fn the_kernel_goes_on_when_noref_is_killed_and_noref_takes_over_again() {
     assert_eq!((answers(&lab.left, "10.2.0.2", 3), answers(&lab.left, "fd09::9", 3)), (3, 3), "by the kernel alone");
     let Some(router) = Router::mirror(&lab, &["--json"]) else { return };
     assert_eq!(answers(&lab.left, "10.2.0.2", 3), 3);
-    assert!(number(&report(router).0, "/ports/0/received/packets") >= 3);
+    assert!(number(&router.report().0, "/ports/0/received/packets") >= 3);
 }
 
 #[test]
@@ -162,7 +154,7 @@ fn an_interface_that_goes_and_comes_back_is_a_port_again() {
     router.wait_until("ports", |ports| ports.lines().any(|line| line.starts_with("e1 ") && line.contains(" AF_XDP ")));
     wait_for_an_answer(&lab.left, "10.2.0.2");
     assert_eq!((answers(&lab.left, "10.2.0.2", 3), answers(&lab.left, "fd02::2", 3)), (3, 3));
-    let (report, _) = report(router);
+    let (report, _) = router.report();
     assert!(number(&report, "/ports/1/sent/packets") >= 12, "all of its time counts: {report}");
 }
 
@@ -174,7 +166,7 @@ fn packets_of_a_vrf_go_up_in_their_vrf() {
     let Some(router) = Router::mirror(&lab, &["--json"]) else { return };
     assert_eq!((answers(&lab.left, "10.3.0.2", 3), answers(&lab.left, "fd03::2", 3)), (3, 3));
     assert_eq!((answers(&lab.left, "10.1.0.1", 3), answers(&lab.left, "fd01::1", 3)), (3, 3));
-    assert_eq!(number(&report(router).0, "/kernel"), 6);
+    assert_eq!(number(&router.report().0, "/kernel"), 6);
 }
 
 #[test]
@@ -212,7 +204,7 @@ fn settings_are_read_again_on_sighup() {
     again(settings(""), &["reload: done"]);
     wait_for_an_answer(&lab.left, "10.2.0.2");
     assert_eq!(answers(&lab.left, "10.2.0.2", 3), 3);
-    let (_, said) = report(router);
+    let (_, said) = router.report();
     let mut rest = said.as_str();
     for word in [
         "workers changed, which takes a restart",

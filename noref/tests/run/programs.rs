@@ -171,9 +171,7 @@ fn ssh_and_iperf3_pass_through_a_router_that_is_alone() {
     let Some(router) = Router::start(&lab, &network(), &["--driver", "af-xdp", "--json"]) else { return };
     ssh_goes_there_and_back(&lab);
     iperf_measures(&lab);
-    let output = router.stop();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let report: Value = serde_json::from_slice(&output.stdout).expect("a JSON document");
+    let (report, _) = router.report();
     let packets = |at: &str| report.pointer(at).and_then(Value::as_u64).unwrap_or(0);
     assert!(packets("/ports/1/sent/packets") > 3 * TRANSFER as u64 / 1500, "{report}");
     assert!(packets("/sids/0/packets") > TRANSFER as u64 / 1500, "by SRv6: {report}");
@@ -188,9 +186,7 @@ fn ssh_and_iperf3_pass_through_a_router_beside_the_kernel() {
     let Some(router) = Router::mirror(&lab, &["--json"]) else { return };
     ssh_goes_there_and_back(&lab);
     iperf_measures(&lab);
-    let output = router.stop();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let report: Value = serde_json::from_slice(&output.stdout).expect("a JSON document");
+    let (report, _) = router.report();
     let packets = |at: &str| report.pointer(at).and_then(Value::as_u64).unwrap_or(0);
     assert!(packets("/ports/1/sent/packets") > 3 * TRANSFER as u64 / 1500, "by noref, and not by the kernel: {report}");
 }
