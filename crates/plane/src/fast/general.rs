@@ -72,7 +72,7 @@ impl<'g> Pass<'_, '_, 'g> {
 
     /// The packet as the general way has it.
     fn packet(&mut self, place: usize, state: &State, version: Version) -> Packet {
-        let State { iif, dev, framed, .. } = *state;
+        let State { iif, dev, framed, by_sid, .. } = *state;
         let buf = std::mem::take(&mut self.frames[place]);
         // Linux looks at options where a packet comes in from a link, and one out of a tunnel came in as IPv6.
         let tunnelled = version == Version::V4 && !framed;
@@ -81,6 +81,7 @@ impl<'g> Pass<'_, '_, 'g> {
             in_vrf: self.cx.vrf(dev).1.is_some(),
             l2_len: if framed { eth::LEN as u8 } else { 0 },
             lookups: self.lookups,
+            by_sid,
             options: tunnelled.then(Options::default),
             ..Packet::new(version, buf, self.runs.time(place), self.first + place as u64, iif)
         }

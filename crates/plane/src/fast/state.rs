@@ -15,16 +15,18 @@ pub(super) struct State {
     pub(super) local: bool,
     /// Its Ethernet header stands in front of it still.
     pub(super) framed: bool,
+    /// A SID asks for it.
+    pub(super) by_sid: bool,
 }
 
 impl State {
     /// That of a packet that came in by `iif` and is on `dev`.
     pub(super) fn new(iif: IfIndex, dev: IfIndex) -> State {
-        State { iif, dev, nexthop: false, local: true, framed: true }
+        State { iif, dev, nexthop: false, local: true, framed: true, by_sid: false }
     }
 
-    /// That of a packet whose headers a SID or a policy changed; `local` says whether the answer to its next question may be the router itself.
-    pub(super) fn changed(self, local: bool) -> State {
-        State { nexthop: false, local, framed: false, ..self }
+    /// That of a packet whose headers a SID or a policy changed.
+    pub(super) fn changed(self, by_sid: bool) -> State {
+        State { nexthop: false, framed: false, by_sid, ..self }
     }
 }

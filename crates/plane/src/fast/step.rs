@@ -190,7 +190,7 @@ impl<'g> Pass<'_, '_, 'g> {
     #[inline]
     fn process(&mut self, group: &Answered<u128>, id: SidId, sid: &Sid) {
         self.here.look(self.cx, &group.state);
-        let state = group.state.changed(false);
+        let state = group.state.changed(true);
         let Range { start: mut at, end } = group.places;
         while at < end {
             let batch = sid.input_all(&mut self.frames[at..end], &self.here.env);
@@ -209,7 +209,7 @@ impl<'g> Pass<'_, '_, 'g> {
     #[inline]
     fn encap(&mut self, places: Range<usize>, state: &State, inner: Inner, policy: &Policy, source: Ipv6Addr) {
         self.here.look(self.cx, state);
-        let state = state.changed(true);
+        let state = state.changed(false);
         let Range { start: mut at, end } = places;
         while at < end {
             let mut failed = None;
