@@ -120,12 +120,6 @@ const KEYS: &[Keyword<Key>] = &[
     full("dscp", Key::Packets(PacketKey::Dscp)),
     full("flowlabel", Key::Later),
     full("type", Key::Type),
-    short("goto", Key::Goto),
-    short("nop", Key::Kind(RuleKind::Nop)),
-    full("unicast", Key::Kind(RuleKind::Lookup)),
-    full("blackhole", Key::Kind(RuleKind::Blackhole)),
-    full("unreachable", Key::Kind(RuleKind::Unreachable)),
-    full("prohibit", Key::Kind(RuleKind::Prohibit)),
     full("throw", Key::Later),
     full("nat", Key::Later),
 ];
@@ -170,7 +164,8 @@ pub(crate) fn selection<'t>(
         verb,
     };
     while let Some(word) = words.next() {
-        let Some(keyword) = keyword::find(KEYS, word.text) else { return Err(unknown(word, "keyword", accepted())) };
+        let known = keyword::find(KEYS, word.text).or_else(|| keyword::find(KINDS, word.text));
+        let Some(keyword) = known else { return Err(unknown(word, "keyword", accepted())) };
         match keyword.key {
             Key::Packets(key) => rule.packets.read(key, word, words, &mut family)?,
             Key::Preference => once(&mut rule.preference, number::u32(words.value("a number")?, "a preference")?, word)?,
@@ -197,7 +192,7 @@ pub(crate) fn selection<'t>(
     Ok(rule)
 }
 
-/// What may stand behind `type`.
+/// What may stand behind `type`, and alone.
 const KINDS: &[Keyword<Key>] = &[
     short("goto", Key::Goto),
     short("nop", Key::Kind(RuleKind::Nop)),
@@ -234,7 +229,9 @@ pub(crate) fn group(word: Word<'_>) -> Result<Spanned<u32>, Error> {
 }
 
 fn accepted() -> Vec<String> {
-    keyword::words_of(KEYS, |key| !matches!(key, Key::Later))
+    let mut words = keyword::words_of(KEYS, |key| !matches!(key, Key::Later));
+    words.extend(keyword::words(KINDS));
+    words
 }
 
 #[cfg(test)]
