@@ -1,5 +1,7 @@
 //! `ip nexthop`: ways out that routes name by number (`nhid`).
 
+use ::route::{IfIndex, NexthopDoes, NexthopObject};
+
 use crate::address::Family;
 use crate::command::{self, Seen, Verb, verb};
 use crate::encap;
@@ -61,6 +63,41 @@ pub struct NexthopSelector<'t> {
     pub groups: bool,
     /// Only those set by this one.
     pub protocol: Option<Spanned<u8>>,
+}
+
+impl<'t> NexthopSelector<'t> {
+    /// With the device as the tables have it, which `device` finds.
+    ///
+    /// # Errors
+    /// What `device` says.
+    pub(crate) fn resolve(&self, device: impl FnOnce(Word<'t>) -> Result<IfIndex, Error>) -> Result<Selected, Error> {
+        Ok(Selected {
+            id: self.id.map(|id| id.value),
+            device: self.device.map(device).transpose()?,
+            groups: self.groups,
+            protocol: self.protocol.map(|protocol| protocol.value),
+        })
+    }
+}
+
+/// Which nexthop objects are meant.
+#[derive(Debug)]
+pub(crate) struct Selected {
+    id: Option<u32>,
+    device: Option<IfIndex>,
+    groups: bool,
+    protocol: Option<u8>,
+}
+
+impl Selected {
+    /// True when this one is.
+    pub(crate) fn has(&self, id: u32, object: &NexthopObject) -> bool {
+        let on = |dev| matches!(&object.does, NexthopDoes::Way(hop) if hop.dev == dev);
+        self.id.is_none_or(|wanted| id == wanted)
+            && self.device.is_none_or(on)
+            && (!self.groups || matches!(object.does, NexthopDoes::Group(_)))
+            && self.protocol.is_none_or(|protocol| object.protocol == protocol)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! Nexthop objects.
 
-use ::route::{ConfigError, Encap as Effect, HopSpec, NexthopDoes, NexthopObject, NexthopSpec};
+use ::route::{ConfigError, Encap as Effect, HopSpec, NexthopSpec};
 
 use super::Applier;
 use crate::address::Family;
@@ -47,15 +47,8 @@ impl Applier<'_> {
     }
 
     fn nexthop_flush(&mut self, selector: &NexthopSelector<'_>) -> Result<(), Error> {
-        let device = selector.device.map(|device| self.device(device)).transpose()?;
-        let wanted = |(id, object): &(u32, &NexthopObject)| {
-            let way = |dev| matches!(&object.does, NexthopDoes::Way(hop) if hop.dev == dev);
-            selector.id.is_none_or(|wanted| wanted.value == *id)
-                && device.is_none_or(way)
-                && (!selector.groups || matches!(object.does, NexthopDoes::Group(_)))
-                && selector.protocol.is_none_or(|protocol| protocol.value == object.protocol)
-        };
-        let ids: Vec<_> = self.editor.nexthops().filter(wanted).map(|(id, _)| id).collect();
+        let selected = selector.resolve(|device| self.device(device))?;
+        let ids: Vec<_> = self.editor.nexthops().filter(|(id, object)| selected.has(*id, object)).map(|(id, _)| id).collect();
         for id in ids {
             // One may have gone with another.
             let _ = self.editor.nexthop_del(id);

@@ -3,53 +3,35 @@
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
-use ::route::{Editor, Encap, IfIndex, NexthopDoes, NexthopObject};
+use ::route::{Editor, Encap, NexthopDoes, NexthopObject};
 
 use super::{Source, device, encap, name};
 use crate::error::Error;
-use crate::nexthop_object::NexthopSelector;
+use crate::nexthop_object::{NexthopSelector, Selected};
 use crate::protocol;
 
 /// Which nexthop objects.
 #[derive(Debug)]
-pub(super) struct Nexthops {
-    id: Option<u32>,
-    device: Option<IfIndex>,
-    groups: bool,
-    protocol: Option<u8>,
-}
+pub(super) struct Nexthops(Selected);
 
 impl Nexthops {
     pub(super) fn new(selector: &NexthopSelector<'_>, editor: &Editor) -> Result<Nexthops, Error> {
         if let Some(id) = selector.id.filter(|id| editor.nexthop(id.value).is_none()) {
             return Err(Error::refused(id.span, format!("there is no nexthop {} (No such file or directory)", id.value)));
         }
-        Ok(Nexthops {
-            id: selector.id.map(|id| id.value),
-            device: selector.device.map(|word| device(editor, word)).transpose()?,
-            groups: selector.groups,
-            protocol: selector.protocol.map(|protocol| protocol.value),
-        })
+        selector.resolve(|word| device(editor, word)).map(Nexthops)
     }
 
     pub(super) fn print(&self, source: &impl Source, out: &mut impl Write) -> io::Result<()> {
         let text = source.editor(|editor| {
             let mut text = String::new();
-            for (id, object) in editor.nexthops().filter(|(id, object)| self.wants(*id, object)) {
+            for (id, object) in editor.nexthops().filter(|(id, object)| self.0.has(*id, object)) {
                 // Writing to a string does not fail.
                 let _ = line(&mut text, source, editor, id, object);
             }
             text
         });
         out.write_all(text.as_bytes())
-    }
-
-    fn wants(&self, id: u32, object: &NexthopObject) -> bool {
-        let on = |dev| matches!(&object.does, NexthopDoes::Way(hop) if hop.dev == dev);
-        self.id.is_none_or(|wanted| id == wanted)
-            && self.device.is_none_or(on)
-            && (!self.groups || matches!(object.does, NexthopDoes::Group(_)))
-            && self.protocol.is_none_or(|protocol| object.protocol == protocol)
     }
 }
 
