@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use route::{Mark, Ports, Selector};
+use route::{Mark, Ports};
 
 use crate::address::{self, Family, Prefix};
 use crate::error::Error;
-use crate::span::{Span, Spanned, Word};
+use crate::span::{Spanned, Word};
 use crate::words::{Words, no_value, once};
 use crate::{dsfield, ipproto, number};
 
@@ -82,36 +82,6 @@ impl<'t> Packets<'t> {
             PacketKey::Dport => once(&mut self.dport, ports(words.value("a port")?)?, word),
             PacketKey::L3mdev => once(&mut self.l3mdev, word, word),
         }
-    }
-
-    /// As the tables take them. `device` finds the number of a device, `narrow` makes prefixes those of the family.
-    ///
-    /// # Errors
-    /// A device that does not exist, a prefix of the other family, a `tos` that the family has no rules for.
-    pub(crate) fn selector<A: route::Address>(
-        &self,
-        device: impl Fn(Word<'_>) -> Result<route::IfIndex, Error>,
-        narrow: impl Fn(Prefix, Span) -> Result<route::Prefix<A>, Error>,
-    ) -> Result<Selector<A>, Error> {
-        if let Some(tos) = self.tos.filter(|tos| A::BITS == 32 && tos.value & !0x1c != 0) {
-            let error = Error::refused(tos.span, format!("IPv4 rules compare the bits 0x1c of tos, and {:#x} has others", tos.value));
-            return Err(error.hint("\"dscp\" compares all six bits of the DSCP"));
-        }
-        Ok(Selector {
-            not: self.not.is_some(),
-            from: self.from.map(|from| narrow(from.value, from.span)).transpose()?,
-            to: self.to.map(|to| narrow(to.value, to.span)).transpose()?,
-            iif: self.iif.map(&device).transpose()?,
-            oif: self.oif.map(&device).transpose()?,
-            // Of a mark no bit of which counts nothing is asked, nor of TOS or protocol 0, which stand for none.
-            mark: self.mark.map(|mark| mark.value).filter(|mark| mark.mask != 0),
-            tos: self.tos.map(|tos| tos.value).filter(|tos| *tos != 0),
-            dscp: self.dscp.map(|dscp| dscp.value),
-            protocol: self.protocol.map(|protocol| protocol.value).filter(|protocol| *protocol != 0),
-            sport: self.sport.map(|ports| ports.value),
-            dport: self.dport.map(|ports| ports.value),
-            l3mdev: self.l3mdev.is_some(),
-        })
     }
 }
 

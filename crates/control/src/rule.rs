@@ -215,12 +215,17 @@ fn check_new(rule: &RuleCommand<'_>) -> Result<(), Error> {
     if let (Some(table), Some(_)) = (rule.table, rule.packets.l3mdev) {
         return Err(Error::refused(table.span, "a rule with \"l3mdev\" sends to the table of the packet's VRF and names none"));
     }
-    if let (Some(Spanned { value: RuleKind::Goto(target), span }), Some(pref)) = (rule.kind, rule.preference)
-        && target <= pref.value
-    {
-        return Err(Error::refused(span, format!("\"goto\" goes forward only: to a preference above {}", pref.value)));
+    rule.preference.map_or(Ok(()), |preference| goes_forward(rule.kind, preference.value))
+}
+
+/// Refuses a `goto` of a rule of this preference that would not lead to a later one.
+pub(crate) fn goes_forward(kind: Option<Spanned<RuleKind>>, preference: u32) -> Result<(), Error> {
+    match kind {
+        Some(Spanned { value: RuleKind::Goto(target), span }) if target <= preference => {
+            Err(Error::refused(span, format!("\"goto\" goes forward only: to a preference above {preference}")))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// A group of devices.

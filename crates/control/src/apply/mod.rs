@@ -15,6 +15,7 @@
 
 pub(crate) mod letting_go;
 mod links;
+mod marks;
 mod nexthops;
 mod routes;
 pub(crate) mod rules;

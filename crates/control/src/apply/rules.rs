@@ -1,15 +1,15 @@
-//! Policy rules, and the marks that they may select by.
+//! Policy rules.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use ::route::{Action, ConfigError, Editor, MarkRule, Rule, Selector, TableId};
+use ::route::{Action, ConfigError, Editor, Rule, Selector, TableId};
 
 use super::{Applier, Narrow, at, named, narrow};
-use crate::address::Family;
+use crate::address::{Family, Prefix};
 use crate::error::Error;
-use crate::mark::{MarkCommand, MarkOperation};
 use crate::packets::{Packets, holds};
-use crate::rule::{RuleCommand, RuleKind, RuleOperation};
+use crate::rule::{RuleCommand, RuleKind, RuleOperation, goes_forward};
+use crate::span::{Spanned, Word};
 
 impl Applier<'_> {
     pub(super) fn rule(&mut self, command: &RuleCommand<'_>) -> Result<(), Error> {
@@ -42,11 +42,7 @@ impl Applier<'_> {
             RuleKind::Lookup => Action::Lookup(command.table.map_or(TableId::MAIN, |table| table.value)),
             kind => action(kind),
         };
-        if let (Action::Goto(target), Some(kind)) = (action, command.kind)
-            && target <= pref
-        {
-            return Err(Error::refused(kind.span, format!("\"goto\" goes forward only: to a preference above {pref}")));
-        }
+        goes_forward(command.kind, pref)?;
         let rule = Rule {
             pref,
             select,
@@ -67,9 +63,32 @@ impl Applier<'_> {
     }
 }
 
-/// Selectors, their devices and prefixes those of the tables.
+/// Selectors as the tables take them.
+///
+/// # Errors
+/// A device that does not exist, a prefix of the other family, a `tos` that the family has no rules for.
 pub(crate) fn selector<A: Narrow>(editor: &Editor, packets: &Packets<'_>) -> Result<Selector<A>, Error> {
-    packets.selector(|word| named(editor, word.text, word.span).map(|link| link.index), narrow::<A>)
+    if let Some(tos) = packets.tos.filter(|tos| A::BITS == 32 && tos.value & !0x1c != 0) {
+        let error = Error::refused(tos.span, format!("IPv4 rules compare the bits 0x1c of tos, and {:#x} has others", tos.value));
+        return Err(error.hint("\"dscp\" compares all six bits of the DSCP"));
+    }
+    let device = |word: Word<'_>| named(editor, word.text, word.span).map(|link| link.index);
+    let prefix = |prefix: Spanned<Prefix>| narrow::<A>(prefix.value, prefix.span);
+    Ok(Selector {
+        not: packets.not.is_some(),
+        from: packets.from.map(prefix).transpose()?,
+        to: packets.to.map(prefix).transpose()?,
+        iif: packets.iif.map(device).transpose()?,
+        oif: packets.oif.map(device).transpose()?,
+        // Of a mark no bit of which counts nothing is asked, nor of TOS or protocol 0, which stand for none.
+        mark: packets.mark.map(|mark| mark.value).filter(|mark| mark.mask != 0),
+        tos: packets.tos.map(|tos| tos.value).filter(|tos| *tos != 0),
+        dscp: packets.dscp.map(|dscp| dscp.value),
+        protocol: packets.protocol.map(|protocol| protocol.value).filter(|protocol| *protocol != 0),
+        sport: packets.sport.map(|ports| ports.value),
+        dport: packets.dport.map(|ports| ports.value),
+        l3mdev: packets.l3mdev.is_some(),
+    })
 }
 
 fn action(kind: RuleKind) -> Action {
@@ -85,28 +104,38 @@ fn action(kind: RuleKind) -> Action {
 
 /// True when a rule has all that is given to delete one (Linux `rule_find`): `not` and the target of a `goto` tell no rules apart.
 fn is_meant<A: Narrow>(command: &RuleCommand<'_>, given: &Selector<A>, rule: &Rule<A>) -> bool {
-    let is_kind = |kind| match (kind, rule.action) {
-        (RuleKind::Lookup, Action::Lookup(_) | Action::Vrf) | (RuleKind::Goto(_), Action::Goto(_)) => true,
-        (RuleKind::Lookup | RuleKind::Goto(_), _) => false,
-        (kind, is) => action(kind) == is,
-    };
     let has = &rule.select;
-    command.preference.is_none_or(|preference| rule.pref == preference.value)
-        && command.kind.is_none_or(|kind| is_kind(kind.value))
-        && command.table.is_none_or(|table| rule.action == Action::Lookup(table.value))
-        && command.suppress_len.is_none_or(|len| rule.suppress_len == Some(len.value))
-        && command.suppress_group.is_none_or(|group| rule.suppress_group == Some(group.value))
-        && command.protocol.is_none_or(|protocol| rule.protocol == protocol.value)
-        && (given.from.is_none() || given.from == has.from)
+    (given.from.is_none() || given.from == has.from)
         && (given.to.is_none() || given.to == has.to)
+        && (given.mark.is_none() || given.mark == has.mark)
         && has_others(given, has)
+        && does(command, rule)
 }
 
-/// True when `has` has all that is given beside prefixes.
+/// True when `ip rule show` and `flush` mean a rule: as `rule del`, but `not` counts, a prefix stands for those in it, and a mark without a mask for all of its
+/// value.
+pub(crate) fn is_wanted<A: Narrow>(command: &RuleCommand<'_>, given: &Selector<A>, rule: &Rule<A>) -> bool {
+    let has = &rule.select;
+    let within = |outer: Option<Spanned<Prefix>>, inner: Option<::route::Prefix<A>>| {
+        outer.is_none_or(|outer| inner.is_some_and(|inner| holds(outer.value, inner.addr().into(), inner.len())))
+    };
+    let mark_fits = match (given.mark, has.mark) {
+        (Some(given), Some(has)) => given.value == has.value && (given.mask == u32::MAX || given.mask == has.mask),
+        (Some(_), None) => false,
+        (None, _) => true,
+    };
+    (!given.not || has.not)
+        && within(command.packets.from, has.from)
+        && within(command.packets.to, has.to)
+        && mark_fits
+        && has_others(given, has)
+        && does(command, rule)
+}
+
+/// True when `has` has all that is given beside prefixes and marks.
 fn has_others<A: Narrow>(given: &Selector<A>, has: &Selector<A>) -> bool {
     (given.iif.is_none() || given.iif == has.iif)
         && (given.oif.is_none() || given.oif == has.oif)
-        && (given.mark.is_none() || given.mark == has.mark)
         && (given.tos.is_none() || given.tos == has.tos)
         && (given.dscp.is_none() || given.dscp == has.dscp)
         && (given.protocol.is_none() || given.protocol == has.protocol)
@@ -115,56 +144,17 @@ fn has_others<A: Narrow>(given: &Selector<A>, has: &Selector<A>) -> bool {
         && (!given.l3mdev || has.l3mdev)
 }
 
-/// True when `ip rule show` and `flush` mean a rule: as `rule del`, but `not` counts, a prefix stands for those in it, and a mark without a mask for all of its
-/// value.
-pub(crate) fn is_wanted<A: Narrow>(command: &RuleCommand<'_>, given: &Selector<A>, rule: &Rule<A>) -> bool {
-    let has = &rule.select;
-    let within = |outer: Option<crate::span::Spanned<crate::address::Prefix>>, inner: Option<::route::Prefix<A>>| {
-        outer.is_none_or(|outer| inner.is_some_and(|inner| holds(outer.value, inner.addr().into(), inner.len())))
+/// True when a rule has all that is given beside selectors.
+fn does<A: Narrow>(command: &RuleCommand<'_>, rule: &Rule<A>) -> bool {
+    let is_kind = |kind| match (kind, rule.action) {
+        (RuleKind::Lookup, Action::Lookup(_) | Action::Vrf) | (RuleKind::Goto(_), Action::Goto(_)) => true,
+        (RuleKind::Lookup | RuleKind::Goto(_), _) => false,
+        (kind, is) => action(kind) == is,
     };
-    let mark_fits = match (given.mark, has.mark) {
-        (Some(given), Some(has)) => given.value == has.value && (given.mask == u32::MAX || given.mask == has.mask),
-        (Some(_), None) => false,
-        (None, _) => true,
-    };
-    let mut rest = given.clone();
-    (rest.from, rest.to, rest.mark) = (None, None, None);
-    let bare = RuleCommand { packets: Packets::default(), ..command.clone() };
-    (!given.not || has.not)
-        && within(command.packets.from, has.from)
-        && within(command.packets.to, has.to)
-        && mark_fits
-        && is_meant(&bare, &rest, rule)
-}
-
-impl Applier<'_> {
-    pub(super) fn mark(&mut self, command: &MarkCommand<'_>) -> Result<(), Error> {
-        if command.family != Some(Family::V6) {
-            self.mark_of::<Ipv4Addr>(command)?;
-        }
-        if command.family != Some(Family::V4) {
-            self.mark_of::<Ipv6Addr>(command)?;
-        }
-        Ok(())
-    }
-
-    fn mark_of<A: Narrow>(&mut self, command: &MarkCommand<'_>) -> Result<(), Error> {
-        let select = selector::<A>(self.editor, &command.packets)?;
-        let line = command.set.map(|set| MarkRule { select, set: set.value });
-        match (command.operation, line) {
-            (MarkOperation::Add, Some(line)) => {
-                self.editor.mark_add(line).map_err(|_| Error::refused(command.verb.span, "the mark exists already (File exists)"))
-            }
-            (MarkOperation::Delete, Some(line)) => match self.editor.marks_flush(|other: &MarkRule<A>| *other == line) {
-                0 => Err(Error::refused(command.verb.span, "there is no such mark (No such file or directory)")),
-                _ => Ok(()),
-            },
-            (MarkOperation::Flush, _) => {
-                self.editor.marks_flush(|_: &MarkRule<A>| true);
-                Ok(())
-            }
-            // The parser asks for what is to be set.
-            (_, None) => Ok(()),
-        }
-    }
+    command.preference.is_none_or(|preference| rule.pref == preference.value)
+        && command.kind.is_none_or(|kind| is_kind(kind.value))
+        && command.table.is_none_or(|table| rule.action == Action::Lookup(table.value))
+        && command.suppress_len.is_none_or(|len| rule.suppress_len == Some(len.value))
+        && command.suppress_group.is_none_or(|group| rule.suppress_group == Some(group.value))
+        && command.protocol.is_none_or(|protocol| rule.protocol == protocol.value)
 }
