@@ -83,16 +83,17 @@ const TYPES: &[Keyword<Type>] = &[
     full("xfrm", Type::Later),
 ];
 
-/// Reads what follows `encap`.
-pub(crate) fn parse<'t>(words: &mut Words<'_, 't>) -> Result<Encap<'t>, Error> {
+/// Reads what follows `encap`, which is `keyword`.
+pub(crate) fn parse<'t>(keyword: Word<'t>, words: &mut Words<'_, 't>) -> Result<Spanned<Encap<'t>>, Error> {
     let known = || vec!["seg6".to_owned(), "seg6local".to_owned()];
     let word = words.value("a type").map_err(|error| error.accepting(known()))?;
-    match keyword::find(TYPES, word.text).map(|keyword| keyword.key) {
-        Some(Type::Seg6) => seg6(words).map(Encap::Seg6),
-        Some(Type::Seg6Local) => seg6local(words).map(|local| Encap::Seg6Local(Box::new(local))),
-        Some(Type::Later) => Err(Error::not_implemented(word.span, format!("\"encap {}\"", word.text)).accepting(known())),
-        None => Err(unknown(word, "type of encapsulation", known())),
-    }
+    let encap = match keyword::find(TYPES, word.text).map(|keyword| keyword.key) {
+        Some(Type::Seg6) => Encap::Seg6(seg6(words)?),
+        Some(Type::Seg6Local) => Encap::Seg6Local(Box::new(seg6local(words)?)),
+        Some(Type::Later) => return Err(Error::not_implemented(word.span, format!("\"encap {}\"", word.text)).accepting(known())),
+        None => return Err(unknown(word, "type of encapsulation", known())),
+    };
+    Ok(keyword.with(encap))
 }
 
 /// Whether an IPv4 route may have it: a SID is an IPv6 destination, and an SRH is inserted into an IPv6 packet.

@@ -87,10 +87,7 @@ pub(crate) fn nexthop<'t>(words: &mut Words<'_, 't>, family: &mut Option<Family>
             HopKey::Device => once(&mut hop.device, words.value("a device")?, word)?,
             HopKey::Weight => hop.weight = number::in_range(words.value("a weight")?, "a weight", 1, 256)?.value as u16,
             HopKey::Onlink => hop.onlink = true,
-            HopKey::Encap => {
-                let encap = encap::parse(words)?;
-                once(&mut hop.encap, word.with(encap), word)?;
-            }
+            HopKey::Encap => once(&mut hop.encap, encap::parse(word, words)?, word)?,
             HopKey::Later => return Err(Error::not_implemented(word.span, format!("\"{}\" of a nexthop", word.text))),
         }
     }

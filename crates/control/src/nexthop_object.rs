@@ -171,7 +171,7 @@ pub(crate) fn parse<'t>(words: &mut Words<'_, 't>, family: Option<Family>) -> Re
             }
             id(words).map(NexthopCommand::Delete)
         }
-        Operation::Flush => selector(words, Some("nexthops to flush")).map(NexthopCommand::Flush),
+        Operation::Flush => selector(words, "nexthops to flush").map(NexthopCommand::Flush),
     }
 }
 
@@ -186,10 +186,7 @@ fn put<'t>(words: &mut Words<'_, 't>, mut family: Option<Family>, verb: Word<'t>
             Key::Via => once(&mut way.via, gateway(words, &mut family)?, word)?,
             Key::Device => once(&mut way.device, words.value("a device")?, word)?,
             Key::Onlink => way.onlink = true,
-            Key::Encap => {
-                let encap = encap::parse(words)?;
-                once(&mut way.encap, word.with(encap), word)?;
-            }
+            Key::Encap => once(&mut way.encap, encap::parse(word, words)?, word)?,
             Key::Blackhole => once(&mut blackhole, word, word)?,
             Key::Group => once(&mut group, members(words.value("members (ID[,WEIGHT]/ID[,WEIGHT]…)")?)?, word)?,
             Key::Protocol => once(&mut protocol, protocol::parse(words.value("a protocol")?)?, word)?,
@@ -229,8 +226,8 @@ fn members(word: Word<'_>) -> Result<Spanned<Vec<(u32, u16)>>, Error> {
     let mut members = Vec::new();
     for part in word.text.split('/') {
         let (id, weight) = part.split_once(',').unwrap_or((part, "1"));
-        let id = number::parse(id).and_then(|id| u32::try_from(id).ok()).filter(|id| *id != 0).ok_or_else(wrong)?;
-        let weight = number::parse(weight).and_then(|weight| u16::try_from(weight).ok()).filter(|weight| *weight != 0).ok_or_else(wrong)?;
+        let id = number::fitting::<u32>(id).filter(|id| *id != 0).ok_or_else(wrong)?;
+        let weight = number::fitting::<u16>(weight).filter(|weight| *weight != 0).ok_or_else(wrong)?;
         members.push((id, weight));
     }
     Ok(word.with(members))
@@ -257,7 +254,7 @@ const SELECTOR_KEYS: &[Keyword<SelectorKey>] = &[
 ];
 
 /// Reads which nexthop objects are meant; `what` is said of what is not there yet.
-pub(crate) fn selector<'t>(words: &mut Words<'_, 't>, what: Option<&str>) -> Result<NexthopSelector<'t>, Error> {
+pub(crate) fn selector<'t>(words: &mut Words<'_, 't>, what: &str) -> Result<NexthopSelector<'t>, Error> {
     let mut selector = NexthopSelector::default();
     while let Some(word) = words.next() {
         match keyword::find(SELECTOR_KEYS, word.text).map(|keyword| keyword.key) {
@@ -266,7 +263,7 @@ pub(crate) fn selector<'t>(words: &mut Words<'_, 't>, what: Option<&str>) -> Res
             Some(SelectorKey::Groups) => selector.groups = true,
             Some(SelectorKey::Protocol) => once(&mut selector.protocol, protocol::parse(words.value("a protocol")?)?, word)?,
             Some(SelectorKey::Later) => {
-                return Err(Error::not_implemented(word.span, format!("\"{}\" of {}", word.text, what.unwrap_or("nexthops to show"))));
+                return Err(Error::not_implemented(word.span, format!("\"{}\" of {}", word.text, what)));
             }
             None => return Err(unknown(word, "keyword", keyword::words_of(SELECTOR_KEYS, |key| !matches!(key, SelectorKey::Later)))),
         }

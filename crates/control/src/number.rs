@@ -18,6 +18,11 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     u64::from_str_radix(digits, radix).ok()
 }
 
+/// Reads a number that fits so many bits.
+pub(crate) fn fitting<N: TryFrom<u64>>(text: &str) -> Option<N> {
+    parse(text).and_then(|number| N::try_from(number).ok())
+}
+
 /// Reads a word as a number between `least` and `most`. `what` names it, with its article.
 pub(crate) fn in_range(word: Word<'_>, what: &'static str, least: u64, most: u64) -> Result<Spanned<u64>, Error> {
     match parse(word.text) {

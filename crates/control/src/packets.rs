@@ -101,9 +101,8 @@ fn prefix(word: Word<'_>, family: &mut Option<Family>) -> Result<Option<Spanned<
 
 /// A mark, alone or with the bits that count: `0x10`, `0x10/0xff`.
 pub(crate) fn mark(word: Word<'_>) -> Result<Spanned<Mark>, Error> {
-    let number = |text: &str| number::parse(text).and_then(|number| u32::try_from(number).ok());
     let (value, mask) = word.text.split_once('/').map_or((word.text, None), |(value, mask)| (value, Some(mask)));
-    let mark = match (number(value), mask.map(number)) {
+    let mark = match (number::fitting(value), mask.map(number::fitting)) {
         // A mark of 0 that stands alone asks nothing.
         (Some(0), None) => Some(Mark { value: 0, mask: 0 }),
         (Some(value), None) => Some(Mark { value, mask: u32::MAX }),
@@ -125,7 +124,7 @@ fn tos(word: Word<'_>) -> Result<Spanned<u8>, Error> {
 /// A port or a range of them; 0 and 65535 are none that a rule can name.
 fn ports(word: Word<'_>) -> Result<Spanned<Ports>, Error> {
     let (first, last) = word.text.split_once('-').unwrap_or((word.text, word.text));
-    let port = |text: &str| number::parse(text).and_then(|number| u16::try_from(number).ok()).filter(|port| (1..=65534).contains(port));
+    let port = |text: &str| number::fitting(text).filter(|port| (1..=65534).contains(port));
     match (port(first), port(last)) {
         (Some(first), Some(last)) if first <= last => Ok(word.with(Ports { first, last })),
         (Some(_), Some(_)) => Err(no_value(word, "a range of ports", "its first port is above its last")),

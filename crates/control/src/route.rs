@@ -282,10 +282,7 @@ impl<'t> Given<'t> {
             Some(Key::Table) => once(&mut self.table, RouteTable::Table(table::parse(words.value("a table")?)?), word),
             Some(Key::Vrf) => once(&mut self.table, RouteTable::Vrf(words.value("a VRF device")?), word),
             Some(Key::Device) => once(&mut self.single.device, words.value("a device")?, word),
-            Some(Key::Encap) => {
-                let encap = encap::parse(words)?;
-                once(&mut self.single.encap, word.with(encap), word)
-            }
+            Some(Key::Encap) => once(&mut self.single.encap, encap::parse(word, words)?, word),
             Some(Key::Object) => once(&mut self.nexthop, number::u32(words.value("a number")?, "the number of a nexthop")?, word),
             Some(Key::Later) => Err(Error::not_implemented(word.span, format!("\"{}\" of a route", word.text))),
             Some(Key::To) => {

@@ -198,8 +198,8 @@ fn setting(word: Word<'_>) -> Result<Setting<'_>, Error> {
 /// Settings are signed.
 fn number(text: &str) -> Option<i64> {
     match text.strip_prefix('-') {
-        Some(digits) => i64::try_from(crate::number::parse(digits)?).ok()?.checked_neg(),
-        None => i64::try_from(crate::number::parse(text)?).ok(),
+        Some(digits) => crate::number::fitting::<i64>(digits)?.checked_neg(),
+        None => crate::number::fitting(text),
     }
 }
 

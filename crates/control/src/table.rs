@@ -15,9 +15,7 @@ pub(crate) fn parse(word: Word<'_>) -> Result<Spanned<TableId>, Error> {
     if let Some((_, table)) = NAMES.iter().find(|(name, _)| *name == word.text) {
         return Ok(word.with(*table));
     }
-    if let Some(number) = number::parse(word.text)
-        && let Ok(number) = u32::try_from(number)
-    {
+    if let Some(number) = number::fitting(word.text) {
         return Ok(word.with(TableId(number)));
     }
     let accepted = NAMES.iter().map(|(name, _)| (*name).to_owned()).chain(["0 to 4294967295".to_owned()]).collect();

@@ -73,7 +73,9 @@ pub(super) fn parse<'t>(words: &[Word<'t>]) -> Result<Option<Line<'t>>, Error> {
         Object::Neighbour if shows(&mut words, neigh::seen)? => Subject::Neighbours(NeighbourSelector::parse(&mut words, options.family)?),
         Object::Link if shows(&mut words, link::seen)? => Subject::Links(LinkSelector::parse(&mut words, false)?),
         Object::Address if shows(&mut words, addr::seen)? => Subject::Links(LinkSelector::parse(&mut words, true)?),
-        Object::Nexthop if shows(&mut words, nexthop_object::seen)? => Subject::Nexthops(nexthop_object::selector(&mut words, None)?),
+        Object::Nexthop if shows(&mut words, nexthop_object::seen)? => {
+            Subject::Nexthops(nexthop_object::selector(&mut words, "nexthops to show")?)
+        }
         Object::Sr => match sr(&mut words) {
             Some(subject) => subject,
             None => return Ok(None),
