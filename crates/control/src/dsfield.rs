@@ -57,12 +57,12 @@ pub(crate) fn parse_dscp(word: Word<'_>) -> Result<Spanned<u8>, Error> {
 
 /// A DS field as it is shown.
 pub(crate) fn shown(field: u8) -> String {
-    NAMES.iter().find(|name| name.key == field).map_or_else(|| format!("{field:#04x}"), |name| name.word.to_owned())
+    keyword::word_of(NAMES, |name| *name == field).map_or_else(|| format!("{field:#04x}"), str::to_owned)
 }
 
 /// A DSCP as it is shown.
 pub(crate) fn shown_dscp(dscp: u8) -> String {
-    NAMES.iter().find(|name| name.key >> 2 == dscp).map_or_else(|| dscp.to_string(), |name| name.word.to_owned())
+    keyword::word_of(NAMES, |name| name >> 2 == dscp).map_or_else(|| dscp.to_string(), str::to_owned)
 }
 
 #[cfg(test)]

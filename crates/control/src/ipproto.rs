@@ -52,5 +52,5 @@ pub(crate) fn parse(word: Word<'_>) -> Result<Spanned<u8>, Error> {
 
 /// A protocol as `ip rule` shows it.
 pub(crate) fn shown(protocol: u8) -> String {
-    NAMES.iter().find(|name| name.key == protocol).map_or_else(|| format!("ipproto-{protocol}"), |name| name.word.to_owned())
+    keyword::word_of(NAMES, |name| *name == protocol).map_or_else(|| format!("ipproto-{protocol}"), str::to_owned)
 }

@@ -44,6 +44,11 @@ pub(crate) fn words_of<K>(table: &[Keyword<K>], wanted: impl Fn(&K) -> bool) -> 
     table.iter().filter(|keyword| wanted(&keyword.key)).map(|keyword| keyword.word.to_owned()).collect()
 }
 
+/// The first word of a table whose key is the one `wanted`: how it is shown.
+pub(crate) fn word_of<K>(table: &[Keyword<K>], wanted: impl Fn(&K) -> bool) -> Option<&'static str> {
+    table.iter().find(|keyword| wanted(&keyword.key)).map(|keyword| keyword.word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -34,11 +34,14 @@ const PROTOCOLS: &[Keyword<u8>] = &[
 
 /// The protocol as it is shown: by its name if it has one.
 pub(crate) fn show(number: u8) -> impl std::fmt::Display {
-    std::fmt::from_fn(move |f| match PROTOCOLS.iter().find(|protocol| protocol.key == number) {
-        Some(protocol) => f.write_str(protocol.word),
+    std::fmt::from_fn(move |f| match keyword::word_of(PROTOCOLS, |protocol| *protocol == number) {
+        Some(word) => f.write_str(word),
         None => write!(f, "{number}"),
     })
 }
+
+/// `kernel`, which `ip rule` does not show.
+pub(crate) const KERNEL: u8 = 2;
 
 /// The protocol of a route that names none: `boot`.
 pub(crate) const BOOT: u8 = 3;

@@ -13,10 +13,9 @@ use super::{Source, device, encap, name};
 use crate::address::{Family, Prefix};
 use crate::apply;
 use crate::error::Error;
-use crate::keyword::Keyword;
 use crate::route::RouteTable;
 use crate::span::Spanned;
-use crate::{addr, dsfield, protocol};
+use crate::{addr, dsfield, keyword, protocol};
 
 /// Prefixes of which the routes are looked up and written together.
 const SLICE: usize = 512;
@@ -272,8 +271,7 @@ struct Place<'a, A: ::route::Address, S> {
 
 /// A scope by its name if it has one.
 pub(super) fn shown_scope(scope: u8) -> String {
-    let named = addr::SCOPES.iter().find(|named: &&Keyword<u8>| named.key == scope);
-    named.map_or_else(|| scope.to_string(), |named| named.word.to_owned())
+    keyword::word_of(addr::SCOPES, |named| *named == scope).map_or_else(|| scope.to_string(), str::to_owned)
 }
 
 /// The order in which the kernel tells the prefixes of a table.

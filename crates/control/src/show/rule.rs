@@ -59,7 +59,7 @@ fn write_rule<A: Narrow>(text: &mut String, editor: &Editor, rule: &Rule<A>) -> 
     write!(text, "{}:\t", rule.pref)?;
     write_selector(text, editor, &rule.select)?;
     write_action(text, editor, rule)?;
-    if rule.protocol != 0 && rule.protocol != KERNEL {
+    if rule.protocol != 0 && rule.protocol != protocol::KERNEL {
         write!(text, " proto {}", protocol::show(rule.protocol))?;
     }
     text.push('\n');
@@ -71,11 +71,11 @@ fn write_selector<A: Narrow>(text: &mut String, editor: &Editor, select: &Select
     if let Some(to) = select.to {
         write!(text, " to {}", prefix(to))?;
     }
-    write_others(text, editor, select)
+    write_others(text, editor, select, "lookup [l3mdev-table]")
 }
 
-/// What is selected by beside prefixes, a space before each.
-fn write_others<A: ::route::Family>(text: &mut String, editor: &Editor, select: &Selector<A>) -> fmt::Result {
+/// What is selected by beside prefixes, a space before each; `l3mdev` is how that is said.
+fn write_others<A: ::route::Family>(text: &mut String, editor: &Editor, select: &Selector<A>, l3mdev: &str) -> fmt::Result {
     if let Some(tos) = select.tos {
         write!(text, " tos {}", dsfield::shown(tos))?;
     }
@@ -87,7 +87,9 @@ fn write_others<A: ::route::Family>(text: &mut String, editor: &Editor, select: 
             write!(text, " {word} {}", device(editor, dev))?;
         }
     }
-    text.push_str(if select.l3mdev { " lookup [l3mdev-table]" } else { "" });
+    if select.l3mdev {
+        write!(text, " {l3mdev}")?;
+    }
     if let Some(number) = select.protocol {
         write!(text, " ipproto {}", ipproto::shown(number))?;
     }
@@ -109,8 +111,8 @@ pub fn rule_others<A: ::route::Family>(editor: &Editor, rule: &Rule<A>) -> Strin
     let mut text = String::from(if rule.select.not { " not" } else { "" });
     let select = Selector { iif: None, l3mdev: rule.select.l3mdev && rule.action != Action::Vrf, ..rule.select.clone() };
     // Writing to a string does not fail.
-    let _ = write_others(&mut text, editor, &select);
-    text.trim_start().replace("lookup [l3mdev-table]", "l3mdev")
+    let _ = write_others(&mut text, editor, &select, "l3mdev");
+    text.trim_start().to_owned()
 }
 
 /// What a rule does, as `ip rule` shows it, and `l3mdev`.
@@ -147,9 +149,6 @@ fn write_marks<A: Narrow>(text: &mut String, editor: &Editor, family: &str) -> f
 fn shown_mark(Mark { value, mask }: Mark) -> String {
     if mask == u32::MAX { hex(value) } else { format!("{}/{}", hex(value), hex(mask)) }
 }
-
-/// `RTPROT_KERNEL`, which iproute2 does not show.
-const KERNEL: u8 = 2;
 
 fn write_action<A: ::route::Family>(text: &mut String, editor: &Editor, rule: &Rule<A>) -> fmt::Result {
     match rule.action {
