@@ -26,7 +26,7 @@ pub struct Elsewhere {
 impl Elsewhere {
     /// True when the packets of the SIDs of this prefix are to be left to the kernel.
     pub fn is(&self, place: Place<Ipv6Addr>) -> bool {
-        !self.sids.is_empty() && self.sids.get(&place).is_some_and(|(_, elsewhere)| *elsewhere)
+        self.sids.get(&place).is_some_and(|(_, elsewhere)| *elsewhere)
     }
 
     /// The IPv4 routes of a prefix are others now.

@@ -93,16 +93,16 @@ pub fn rule<A: Family>(body: &[u8]) -> Option<KernelRule<A>> {
     rule.select.mark = (mask != 0).then_some(Mark { value: mark, mask });
     rule.select.not = flags & FIB_RULE_INVERT != 0;
     let unsupported = unsupported.or(rule.select.mark.is_some().then_some(Reason::Mark));
-    rule.action = match action {
-        _ if unsupported.is_some() => Err(unsupported?),
-        FR_ACT_TO_TBL if rule.select.l3mdev => Ok(Action::Vrf),
-        FR_ACT_TO_TBL => Ok(Action::Lookup(TableId(table))),
-        FR_ACT_GOTO => Ok(target.map_or(Action::Nop, Action::Goto)),
-        FR_ACT_NOP => Ok(Action::Nop),
-        FR_ACT_BLACKHOLE => Ok(Action::Blackhole),
-        FR_ACT_UNREACHABLE => Ok(Action::Unreachable),
-        FR_ACT_PROHIBIT => Ok(Action::Prohibit),
-        other => Err(Reason::RuleAction(other)),
+    rule.action = match (unsupported, action) {
+        (Some(reason), _) => Err(reason),
+        (None, FR_ACT_TO_TBL) if rule.select.l3mdev => Ok(Action::Vrf),
+        (None, FR_ACT_TO_TBL) => Ok(Action::Lookup(TableId(table))),
+        (None, FR_ACT_GOTO) => Ok(target.map_or(Action::Nop, Action::Goto)),
+        (None, FR_ACT_NOP) => Ok(Action::Nop),
+        (None, FR_ACT_BLACKHOLE) => Ok(Action::Blackhole),
+        (None, FR_ACT_UNREACHABLE) => Ok(Action::Unreachable),
+        (None, FR_ACT_PROHIBIT) => Ok(Action::Prohibit),
+        (None, other) => Err(Reason::RuleAction(other)),
     };
     if rule.action.is_err() {
         rule.select.mark = None;
