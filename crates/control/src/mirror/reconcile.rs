@@ -23,7 +23,7 @@ use super::here::Here;
 use super::objects::take_over;
 use super::owned::{Making, Owned};
 use super::snapshot::{Dirty, RouteList, Routes, Snapshot};
-use super::translate::{MAX_IFINDEX, concerns, kernel, resolve};
+use super::translate::{MAX_IFINDEX, Resolved, concerns, kernel, resolve};
 use super::{Reason, Unsupported};
 
 /// A number that no device has.
@@ -368,36 +368,25 @@ fn routes<A: Family>(
     let mut unsupported = None;
     let mut sids = Vec::new();
     let mut made: Vec<(MirroredRoute, Effect)> = Vec::new();
+    let (table, prefix) = place;
+    let link_scoped = prefix.addr().is_link_scoped();
     for route in list.into_iter().flatten() {
         let select = Select { tos: route.tos, from: route.from };
         let head = MirroredRoute { select, metric: route.metric, protocol: route.protocol, scope: route.scope };
-        if names_object(editor, route) && !place.1.addr().is_link_scoped() {
-            made.push((
-                head,
-                Effect {
-                    nexthop: route.nexthop,
-                    mtu: route.mtu,
-                    src: route.src,
-                    metrics: route.metrics,
-                    ..Effect::new(Kind::Unicast, Vec::new())
-                },
-            ));
-            continue;
-        }
-        let effect =
-            resolve::<A>(route, place.1.addr().is_link_scoped(), &snapshot.nexthops, &snapshot.devices).and_then(
-                |resolved| match resolved {
-                    Some(resolved) => {
-                        let before = sids.len();
-                        sids.extend(resolved.ways.iter().filter_map(|(way, _)| sid(way)));
-                        if elsewhere && sids.len() > before {
-                            return Err(Reason::Elsewhere);
-                        }
-                        effect(route, &resolved.ways, resolved.kind, &mut making).map(Some)
-                    }
-                    None => Ok(None),
-                },
-            );
+        let effect = if !link_scoped && names_object(editor, route) {
+            Ok(Some(Effect { nexthop: route.nexthop, ..effect(route, Kind::Unicast, Vec::new()) }))
+        } else {
+            let resolved = resolve::<A>(route, link_scoped, &snapshot.nexthops, &snapshot.devices);
+            let own = |resolved: Resolved<'_>| {
+                let before = sids.len();
+                sids.extend(resolved.ways.iter().filter_map(|(way, _)| sid(way)));
+                if elsewhere && sids.len() > before {
+                    return Err(Reason::Elsewhere);
+                }
+                Ok(effect(route, resolved.kind, hops(&resolved.ways, &mut making)?))
+            };
+            resolved.and_then(|resolved| resolved.map(own).transpose())
+        };
         match effect {
             Ok(None) => {}
             // Behind one of its metric that it would be joined to, and is not in the kernel.
@@ -409,7 +398,6 @@ fn routes<A: Family>(
             }
         }
     }
-    let (table, prefix) = place;
     editor.mirror_routes(table, prefix, made);
     owned.end(place, making);
     Made { unsupported, sids }
@@ -434,14 +422,18 @@ fn shadowed<A: Family>(made: &[(MirroredRoute, Effect)], head: MirroredRoute, ef
         && made.iter().any(|(other, known)| (other.metric, other.select) == (head.metric, head.select) && known.joins::<A>())
 }
 
-fn effect(route: &KernelRoute, ways: &[(&Way, u16)], kind: Kind, making: &mut Making<'_>) -> Result<Effect, Reason> {
+fn hops(ways: &[(&Way, u16)], making: &mut Making<'_>) -> Result<Vec<Hop>, Reason> {
     let mut hops = Vec::with_capacity(ways.len());
     for (way, weight) in ways {
         let encap = making.number(way.encap.as_deref())?;
         let dev = if way.dev.0 < MAX_IFINDEX { way.dev } else { IfIndex::KERNEL };
         hops.push(Hop { dev, via: way.via, onlink: way.onlink, encap, weight: *weight });
     }
-    Ok(Effect { mtu: route.mtu, src: route.src, metrics: route.metrics, ..Effect::new(kind, hops) })
+    Ok(hops)
+}
+
+fn effect(route: &KernelRoute, kind: Kind, hops: Vec<Hop>) -> Effect {
+    Effect { mtu: route.mtu, src: route.src, metrics: route.metrics, ..Effect::new(kind, hops) }
 }
 
 fn note<A: Family>(unsupported: &mut HashMap<Place<A>, Reason, FastHash>, place: Place<A>, reason: Option<Reason>) {

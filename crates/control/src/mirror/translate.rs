@@ -37,7 +37,7 @@ pub fn resolve<'a, A: Address>(
     }
     let (mut kind, ways) = match route.nexthop {
         // Such routes stand once for each device, which an object can change.
-        id if id != 0 && A::BITS == 128 && link_scoped => return Err(Reason::Nexthop("its route is to link-local addresses")),
+        id if id != 0 && link_scoped => return Err(Reason::Nexthop("its route is to link-local addresses")),
         0 => (route.kind, route.ways.iter().map(|way| (way, way.weight)).collect()),
         id => object(id, route.kind, nexthops)?,
     };
