@@ -15,7 +15,7 @@ use super::decode::message::{
     NEW_NETCONF, NEW_NEXTHOP, NEW_ROUTE, NEW_RULE, REPLACE, messages,
 };
 use super::decode::neighbour::neighbour;
-use super::decode::nexthop::{Nexthop, head, nexthop};
+use super::decode::nexthop::{Nexthop, nexthop};
 use super::decode::route::{KernelRoute, Place, Way, route};
 use super::decode::{AF_INET, Family, u8_at};
 use super::object::{Object, Objects};
@@ -67,7 +67,6 @@ impl Snapshot {
                 self.forget_routes_of_gone_nexthops(dirty);
                 if self.nexthops.get(&id) != Some(&nexthop) {
                     self.nexthops.insert(id, nexthop);
-                    self.nexthop_heads.insert(id, head(body)?);
                     dirty.nexthops.insert(id);
                 }
             }
@@ -107,7 +106,7 @@ impl Snapshot {
     /// are read only if some lead through it.
     fn read_what_goes_with(&self, device: IfIndex, again: &mut Again) {
         let through = |way: &Way| way.dev == device;
-        let nexthops = self.nexthops.values().any(|nexthop| matches!(nexthop, Nexthop::Way(way) if through(way)));
+        let nexthops = self.nexthops.values().any(|nexthop| matches!(&nexthop.is, Nexthop::Way(way) if through(way)));
         let v4 = || self.routes4.values().flatten().any(|route| route.ways.iter().any(through));
         let v6 = || self.routes6.values().flatten().any(|route| route.ways.iter().any(through));
         if nexthops || v4() || v6() {
@@ -144,11 +143,10 @@ impl Snapshot {
         if self.nexthops.remove(&id).is_none() {
             return;
         }
-        self.nexthop_heads.remove(&id);
         dirty.nexthops.insert(id);
         self.gone_nexthops.insert(id);
         for (group, nexthop) in &mut self.nexthops {
-            if let Nexthop::Group(members) = nexthop
+            if let Nexthop::Group(members) = &mut nexthop.is
                 && members.iter().any(|(member, _)| *member == id)
             {
                 members.retain(|(member, _)| *member != id);

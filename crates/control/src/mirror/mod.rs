@@ -29,7 +29,7 @@ mod translate;
 pub use decode::address::DeviceAddress;
 pub use decode::encap::Encap;
 pub use decode::link::{Device, DeviceKind};
-pub use decode::nexthop::{Nexthop, NexthopHead};
+pub use decode::nexthop::{KernelNexthop, Nexthop};
 pub use decode::route::{KernelRoute, Place, Way, Ways};
 pub use decode::rule::KernelRule;
 pub use decode::shared::HmacKey;

@@ -9,7 +9,7 @@ use plane::Tables;
 use route::{Editor, Hop, LinkKind, NexthopDoes, NexthopObject};
 
 use super::decode::encap::Encap;
-use super::decode::nexthop::Nexthop;
+use super::decode::nexthop::{KernelNexthop, Nexthop};
 use super::decode::route::Way;
 use super::owned::{Making, Owned};
 use super::snapshot::Snapshot;
@@ -25,10 +25,11 @@ pub(super) fn take_over(
     let mut again = HashSet::new();
     for id in ids {
         let mut making = owned.begin(*id, tables);
-        let does = snapshot.nexthops.get(id).and_then(|nexthop| does(editor, snapshot, nexthop, &mut making));
+        let object = snapshot.nexthops.get(id).and_then(|KernelNexthop { v6, protocol, is }| {
+            let does = does(editor, snapshot, is, &mut making)?;
+            Some(NexthopObject { does, v6: *v6, protocol: *protocol })
+        });
         owned.end(*id, making);
-        let head = snapshot.nexthop_heads.get(id).copied().unwrap_or_default();
-        let object = does.map(|does| NexthopObject { does, v6: head.v6, protocol: head.protocol });
         let stays = object.is_some() && editor.nexthop(*id).is_some();
         if !stays {
             again.insert(*id);
@@ -54,7 +55,7 @@ fn does(editor: &Editor, snapshot: &Snapshot, nexthop: &Nexthop, making: &mut Ma
         Nexthop::Group(members) => {
             let mut used = Vec::with_capacity(members.len());
             for (id, weight) in members {
-                match snapshot.nexthops.get(id)? {
+                match &snapshot.nexthops.get(id)?.is {
                     // The only member of its group.
                     Nexthop::Blackhole => used.push((*id, *weight)),
                     Nexthop::Way(way) => match usable(editor, snapshot, way)? {

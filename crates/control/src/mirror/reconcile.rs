@@ -15,7 +15,7 @@ use super::decode::Family;
 use super::decode::address::DeviceAddress;
 use super::decode::encap::Encap;
 use super::decode::link::{Device, DeviceKind};
-use super::decode::nexthop::Nexthop;
+use super::decode::nexthop::{KernelNexthop, Nexthop};
 use super::decode::route::{KernelRoute, Place, Way};
 use super::decode::rule::KernelRule;
 use super::elsewhere::Elsewhere;
@@ -333,9 +333,10 @@ fn made_link(device: &Device, kind: LinkKind, snapshot: &Snapshot) -> Link {
 /// The nexthop objects that lead through the devices or are among `changed`, and groups of them.
 fn through_groups(snapshot: &Snapshot, devices: &HashSet<IfIndex>, changed: &HashSet<u32>) -> HashSet<u32> {
     let mut all = changed.clone();
-    let way = |nexthop: &Nexthop| matches!(nexthop, Nexthop::Way(way) if devices.contains(&way.dev));
+    let way = |nexthop: &KernelNexthop| matches!(&nexthop.is, Nexthop::Way(way) if devices.contains(&way.dev));
     all.extend(snapshot.nexthops.iter().filter(|(_, nexthop)| way(nexthop)).map(|(id, _)| *id));
-    let group = |nexthop: &Nexthop| matches!(nexthop, Nexthop::Group(members) if members.iter().any(|(member, _)| all.contains(member)));
+    let group =
+        |nexthop: &KernelNexthop| matches!(&nexthop.is, Nexthop::Group(members) if members.iter().any(|(member, _)| all.contains(member)));
     let groups: Vec<_> = snapshot.nexthops.iter().filter(|(_, nexthop)| group(nexthop)).map(|(id, _)| *id).collect();
     all.extend(groups);
     all

@@ -12,7 +12,7 @@ use super::decode::address::{DeviceAddress, address};
 use super::decode::link::{Device, link};
 use super::decode::message::{Message, NEW_ADDRESS, NEW_LINK, NEW_NEIGHBOUR, NEW_NEXTHOP, NEW_ROUTE, NEW_RULE};
 use super::decode::neighbour::neighbour;
-use super::decode::nexthop::{Nexthop, NexthopHead, head, nexthop};
+use super::decode::nexthop::{KernelNexthop, nexthop};
 use super::decode::route::{KernelRoute, Place, route};
 use super::decode::rule::{KernelRule, rule};
 use super::decode::shared::HmacKey;
@@ -33,9 +33,7 @@ pub struct Snapshot {
     /// Addresses of devices, in the kernel's order.
     pub addresses: Vec<(IfIndex, DeviceAddress)>,
     /// Nexthop objects, by number.
-    pub nexthops: BTreeMap<u32, Nexthop>,
-    /// What else is said of them.
-    pub nexthop_heads: BTreeMap<u32, NexthopHead>,
+    pub nexthops: BTreeMap<u32, KernelNexthop>,
     /// IPv4 rules, in the kernel's order.
     pub rules4: Vec<KernelRule<Ipv4Addr>>,
     /// IPv6 rules, in the kernel's order.
@@ -87,10 +85,7 @@ impl Snapshot {
         let added = match message.kind {
             NEW_LINK => link(body).map(|device| _ = self.devices.insert(device.index, device)),
             NEW_ADDRESS => address(body).map(|address| self.addresses.push(address)),
-            NEW_NEXTHOP => nexthop(body).map(|(id, nexthop)| {
-                self.nexthops.insert(id, nexthop);
-                self.nexthop_heads.insert(id, head(body).unwrap_or_default());
-            }),
+            NEW_NEXTHOP => nexthop(body).map(|(id, nexthop)| _ = self.nexthops.insert(id, nexthop)),
             NEW_RULE => {
                 let v4 = rule(body).map(|rule| self.rules4.push(rule));
                 v4.or_else(|| rule(body).map(|rule| self.rules6.push(rule)))
@@ -132,7 +127,6 @@ impl Snapshot {
                 let before = dirty.nexthops.len();
                 dirty.nexthops.extend(differing(&self.nexthops, &dump.nexthops).copied());
                 self.nexthops = dump.nexthops;
-                self.nexthop_heads = dump.nexthop_heads;
                 dirty.nexthops.len() - before
             }
             Object::Rules4 => {

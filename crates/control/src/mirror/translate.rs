@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use route::{Address, Effect, Hop, IfIndex, Kind, SCOPE_HOST};
 
-use super::decode::nexthop::Nexthop;
+use super::decode::nexthop::{KernelNexthop, Nexthop};
 use super::decode::route::{KernelRoute, Way};
 use super::{Reason, decode::link::Device, decode::link::DeviceKind};
 
@@ -29,7 +29,7 @@ pub struct Resolved<'a> {
 pub fn resolve<'a, A: Address>(
     route: &'a KernelRoute,
     link_scoped: bool,
-    nexthops: &'a BTreeMap<u32, Nexthop>,
+    nexthops: &'a BTreeMap<u32, KernelNexthop>,
     devices: &BTreeMap<IfIndex, Device>,
 ) -> Result<Option<Resolved<'a>>, Reason> {
     if let Some(reason) = &route.unsupported {
@@ -61,8 +61,8 @@ pub fn resolve<'a, A: Address>(
 }
 
 /// The ways of a nexthop object, and the kind that it makes its routes.
-fn object(id: u32, kind: Kind, nexthops: &BTreeMap<u32, Nexthop>) -> Result<(Kind, Ways<'_>), Reason> {
-    match nexthops.get(&id) {
+fn object(id: u32, kind: Kind, nexthops: &BTreeMap<u32, KernelNexthop>) -> Result<(Kind, Ways<'_>), Reason> {
+    match nexthops.get(&id).map(|nexthop| &nexthop.is) {
         // Gone, and the route with it: that is not told.
         None => Ok((kind, Vec::new())),
         Some(Nexthop::Blackhole) => Ok((Kind::Blackhole, Vec::new())),
@@ -71,7 +71,7 @@ fn object(id: u32, kind: Kind, nexthops: &BTreeMap<u32, Nexthop>) -> Result<(Kin
         Some(Nexthop::Group(members)) => {
             let mut ways = Vec::with_capacity(members.len());
             for (member, weight) in members {
-                match nexthops.get(member) {
+                match nexthops.get(member).map(|nexthop| &nexthop.is) {
                     None => {}
                     Some(Nexthop::Way(way)) => ways.push((way, *weight)),
                     // The only member of its group.

@@ -131,6 +131,20 @@ fn basebox_469_a_nexthop_object_that_is_deleted_takes_its_routes_along() {
     });
 }
 
+#[test]
+fn a_nexthop_object_that_is_replaced_by_one_of_another_protocol_only_has_that() {
+    in_namespace(|| {
+        ports_up();
+        shell("ip nexthop add id 12 via 10.0.1.2 dev e1 proto static");
+        let mut follower = follower();
+        let protocol = |follower: &Follower| follower.mirror().editor().nexthop(12).map(|object| object.protocol);
+        assert_eq!(protocol(&follower), Some(4));
+        shell("ip nexthop replace id 12 via 10.0.1.2 dev e1 proto zebra");
+        settle(&mut follower);
+        assert_eq!(protocol(&follower), Some(11));
+    });
+}
+
 /// From a group to a single nexthop object: replaced, not merged. And an object that is replaced changes the routes that name it.
 #[test]
 fn libnl_449_another_nexthop_object_replaces_the_one_before() {

@@ -165,12 +165,12 @@ fn encapsulations_are_read() {
 #[test]
 fn nexthop_objects_are_read() {
     let (snapshot, [_, e1, ..]) = snapshot();
-    let Nexthop::Way(way) = &snapshot.nexthops[&2] else { panic!() };
+    let Nexthop::Way(way) = &snapshot.nexthops[&2].is else { panic!() };
     assert_eq!((way.dev, way.via), (e1, Some("fd00:1::2".parse().unwrap())));
-    assert_eq!(snapshot.nexthops[&3], Nexthop::Blackhole);
-    assert_eq!(snapshot.nexthops[&5], Nexthop::Group(vec![(2, 7), (4, 1)]));
-    assert!(matches!(snapshot.nexthops[&6], Nexthop::Unsupported(Reason::Nexthop(_))));
-    let Nexthop::Way(way) = &snapshot.nexthops[&7] else { panic!() };
+    assert_eq!(snapshot.nexthops[&3].is, Nexthop::Blackhole);
+    assert_eq!(snapshot.nexthops[&5].is, Nexthop::Group(vec![(2, 7), (4, 1)]));
+    assert!(matches!(snapshot.nexthops[&6].is, Nexthop::Unsupported(Reason::Nexthop(_))));
+    let Nexthop::Way(way) = &snapshot.nexthops[&7].is else { panic!() };
     assert!(matches!(way.encap.as_deref(), Some(Encap::Seg6 { .. })));
 }
 

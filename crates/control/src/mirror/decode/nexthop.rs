@@ -23,6 +23,17 @@ const RTNH_F_ONLINK: u32 = 4;
 /// `NEXTHOP_GRP_TYPE_MPATH`.
 const GROUP_MULTIPATH: u16 = 0;
 
+/// A nexthop object of the kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KernelNexthop {
+    /// It is of family IPv6.
+    pub v6: bool,
+    /// Protocol number (`proto`).
+    pub protocol: u8,
+    /// What it is.
+    pub is: Nexthop,
+}
+
 /// What a nexthop object is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Nexthop {
@@ -36,22 +47,8 @@ pub enum Nexthop {
     Unsupported(Reason),
 }
 
-/// What the kernel says of a nexthop object beside what it does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct NexthopHead {
-    /// It is of family IPv6.
-    pub v6: bool,
-    /// Protocol number (`proto`).
-    pub protocol: u8,
-}
-
-/// Reads what it says first.
-pub fn head(body: &[u8]) -> Option<NexthopHead> {
-    Some(NexthopHead { v6: u8_at(body, 0)? == AF_INET6, protocol: u8_at(body, 2)? })
-}
-
 /// Reads a nexthop object and its number.
-pub fn nexthop(body: &[u8]) -> Option<(u32, Nexthop)> {
+pub fn nexthop(body: &[u8]) -> Option<(u32, KernelNexthop)> {
     let flags = u32_at(body, 4)?;
     let (mut id, mut group, mut group_type, mut blackhole, mut fdb) = (None, None, None, false, false);
     let (mut oif, mut gateway, mut encap_type, mut encap_value) = (None, None, None, None);
@@ -70,7 +67,7 @@ pub fn nexthop(body: &[u8]) -> Option<(u32, Nexthop)> {
             _ => {}
         }
     }
-    let nexthop = match (group, oif, gateway) {
+    let is = match (group, oif, gateway) {
         _ if fdb => Nexthop::Unsupported(Reason::Nexthop("it is one of a forwarding database (fdb)")),
         _ if blackhole => Nexthop::Blackhole,
         (Some(_), ..) if group_type.is_some_and(|kind| kind != GROUP_MULTIPATH) => {
@@ -85,7 +82,7 @@ pub fn nexthop(body: &[u8]) -> Option<(u32, Nexthop)> {
         }
         (None, None, _) => Nexthop::Unsupported(Reason::Nexthop("it has no device")),
     };
-    Some((id?, nexthop))
+    Some((id?, KernelNexthop { v6: u8_at(body, 0)? == AF_INET6, protocol: u8_at(body, 2)?, is }))
 }
 
 /// `struct nexthop_grp`: number, weight less one, high byte of the weight (Linux 6.12).
