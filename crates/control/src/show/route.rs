@@ -308,11 +308,7 @@ fn target<A: Shown, S: Source>(text: &mut String, place: &Place<'_, A, S>, entry
     if kind != Kind::Unicast {
         write!(text, "{} ", kind.word())?;
     }
-    match place.prefix.len() {
-        0 => text.push_str("default "),
-        len if len == A::BITS => write!(text, "{} ", place.prefix.addr())?,
-        len => write!(text, "{}/{len} ", place.prefix.addr())?,
-    }
+    write!(text, "{} ", place.prefix)?;
     if let Some(from) = entry.select.from {
         write!(text, "from {from} ")?;
     }

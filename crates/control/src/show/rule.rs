@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use ::route::{Action, Editor, IfIndex, Mark, MarkRule, Ports, Prefix, Rule, Selector};
+use ::route::{Action, Editor, IfIndex, Mark, MarkRule, Ports, Rule, Selector};
 
 use super::name;
 use crate::address::Family;
@@ -67,9 +67,9 @@ fn write_rule<A: Narrow>(text: &mut String, editor: &Editor, rule: &Rule<A>) -> 
 }
 
 fn write_selector<A: Narrow>(text: &mut String, editor: &Editor, select: &Selector<A>) -> fmt::Result {
-    write!(text, "{}from {}", if select.not { "not " } else { "" }, select.from.map_or_else(|| "all".to_owned(), prefix))?;
+    write!(text, "{}from {}", if select.not { "not " } else { "" }, select.from.map_or_else(|| "all".to_owned(), |from| from.to_string()))?;
     if let Some(to) = select.to {
-        write!(text, " to {}", prefix(to))?;
+        write!(text, " to {to}")?;
     }
     write_others(text, editor, select, "lookup [l3mdev-table]")
 }
@@ -184,8 +184,4 @@ fn device(editor: &Editor, dev: IfIndex) -> String {
 /// A number as C's `%#x` prints it.
 fn hex(number: u32) -> String {
     if number == 0 { "0".to_owned() } else { format!("{number:#x}") }
-}
-
-fn prefix<A: ::route::Family>(prefix: Prefix<A>) -> String {
-    if prefix.len() == A::BITS { prefix.addr().to_string() } else { format!("{}/{}", prefix.addr(), prefix.len()) }
 }
