@@ -1,5 +1,6 @@
 //! The documents say what is true.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -75,6 +76,38 @@ fn every_dependency_has_its_reason() {
         for name in cell.split(',').map(|name| name.trim().trim_matches('`')) {
             assert!(names.contains(&name), "docs/dependencies.md names {name}, which is no dependency");
         }
+    }
+}
+
+/// The names of all tests below a directory.
+fn tests_below(dir: &Path, found: &mut HashSet<String>) {
+    for entry in fs::read_dir(dir).expect("a directory").filter_map(Result::ok) {
+        let path = entry.path();
+        if path.is_dir() {
+            tests_below(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            let text = fs::read_to_string(&path).expect("a source file");
+            let tests = text.split("#[test]").skip(1).filter_map(|behind| behind.split_once("fn ")?.1.split_once('('));
+            found.extend(tests.map(|(name, _)| name.to_owned()));
+        }
+    }
+}
+
+#[test]
+fn every_known_fault_names_tests_that_exist_or_says_why_it_cannot_occur() {
+    let mut tests = HashSet::new();
+    ["crates", "noref"].iter().for_each(|top| tests_below(&testkit::root().join(top), &mut tests));
+    let text = read("docs/known-faults.md");
+    let rows: Vec<_> = text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| fault")).collect();
+    assert!(rows.len() > 30, "{}", rows.len());
+    for row in rows {
+        let answer = row.trim_end_matches(" |").rsplit_once(" | ").expect("two cells").1;
+        let named: Vec<_> = answer.split('`').skip(1).step_by(2).filter(|word| word.contains('_') && *word != "known_faults").collect();
+        for name in &named {
+            let there = tests.contains(*name) || (name.contains('/') && testkit::root().join("tests/golden").join(name).is_dir());
+            assert!(there, "docs/known-faults.md names {name}, which is not there");
+        }
+        assert!(answer.starts_with("Cannot ") || named.iter().any(|name| tests.contains(*name)), "no test and no reason: {row}");
     }
 }
 

@@ -75,8 +75,26 @@ fn a_flow_keeps_its_way_when_other_routes_change() {
     let packet = |n: u8| to_router(0) / Ipv6::new(HOST6, to6(n.into())) / Udp::new(1000 + u16::from(n), 53);
     let mut router = Router::with(&format!("{WAYS}{BY_PORTS}"));
     let before = all(|n| leaves(&mut router, packet(n)));
-    let other = "ip -6 route add fd0f::/64 via fd00:1::2 dev e1\nip -6 route add fd0e:0:0:1::/64 via fd00:3::2 dev e3\n";
-    let mut router =
-        Router::with(&format!("{other}{WAYS}{BY_PORTS}ip -6 route del fd0f::/64\nip -6 route add fd0d::/64 via fd00:2::2 dev e2\n"));
-    assert_eq!(before, all(|n| leaves(&mut router, packet(n))));
+    for change in [
+        "ip -6 route add fd0f::/64 via fd00:1::2 dev e1",
+        "ip -6 route add fd0e:0:0:1::/64 via fd00:3::2 dev e3",
+        "ip -6 route add default via fd00:3::2 dev e3 metric 5",
+        "ip -6 route del fd0f::/64",
+        "ip -6 rule add from fd0f::/64 lookup 77 pref 50",
+    ] {
+        router.change(change);
+        assert_eq!(before, all(|n| leaves(&mut router, packet(n))), "{change}");
+    }
+}
+
+#[test]
+fn the_seed_decides_the_ways_and_one_seed_decides_them_alike() {
+    let by = |seed: u32| {
+        let mut router = Router::with(&format!("{WAYS}{BY_PORTS}sysctl net.ipv4.fib_multipath_hash_seed={seed}\n"));
+        let v4 = all(|n| leaves(&mut router, to_router(0) / Ipv4::new(HOST4, to4(n)) / Udp::new(1000, 53)));
+        (v4, all(|n| leaves(&mut router, to_router(0) / Ipv6::new(HOST6, to6(n.into())) / Udp::new(1000, 53))))
+    };
+    assert_eq!(by(7), by(7));
+    assert_ne!(by(7).0, by(8).0);
+    assert_ne!(by(7).1, by(8).1);
 }

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use control::Configuration;
 use plane::Worker;
 use port::Time;
 use route::{DropReason, RouteRefs};
@@ -64,6 +65,7 @@ pub fn framed(header: Ether, packet: Frame) -> Frame {
 
 /// A router and its clock.
 pub struct Router {
+    configuration: Configuration,
     worker: Worker,
     now: Time,
 }
@@ -73,7 +75,13 @@ impl Router {
     pub fn with(lines: &str) -> Router {
         let net = network::plain() + lines;
         let configuration = control::network_file(&net, "network.ip", PORTS).unwrap_or_else(|errors| panic!("{errors}"));
-        Router { worker: Worker::new(configuration.tables, RouteRefs::Noref), now: Time::from_micros(1_767_225_600_000_000) }
+        let worker = Worker::new(configuration.tables.clone(), RouteRefs::Noref);
+        Router { configuration, worker, now: Time::from_micros(1_767_225_600_000_000) }
+    }
+
+    /// Applies lines while it runs.
+    pub fn change(&mut self, lines: &str) {
+        self.configuration.apply(lines, "change").unwrap_or_else(|errors| panic!("{errors}"));
     }
 
     /// The plain router with `ip -6 route add SID encap seg6local action` and these words.

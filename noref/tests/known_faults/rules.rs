@@ -27,7 +27,7 @@ fn expect_by(router: &mut Router, port: u8) {
 }
 
 #[test]
-fn systemd_15606_rules_of_equal_preference_are_asked_in_the_order_of_their_coming() {
+fn rules_of_equal_preference_are_asked_in_the_order_of_their_coming() {
     let rules = |first: u32, second: u32| {
         let of = |family: &str| format!("ip {family} rule add lookup {first} pref 100\nip {family} rule add lookup {second} pref 100\n");
         format!("{}{}{}{}", table(101, 1), table(103, 3), of("-4"), of("-6"))
@@ -37,7 +37,7 @@ fn systemd_15606_rules_of_equal_preference_are_asked_in_the_order_of_their_comin
 }
 
 #[test]
-fn netlink_150_tables_have_numbers_of_32_bits() {
+fn tables_have_numbers_of_32_bits() {
     for number in [252_u32, 500, 1001, 4_294_967_294] {
         let rules = format!("ip rule add lookup {number} pref 100\nip -6 rule add lookup {number} pref 100\n");
         expect_by(&mut Router::with(&(table(number, 3) + &rules)), 3);
@@ -45,7 +45,7 @@ fn netlink_150_tables_have_numbers_of_32_bits() {
 }
 
 #[test]
-fn nmstate_2114_main_is_asked_first_but_for_its_default_route() {
+fn main_is_asked_first_but_for_its_default_route() {
     let rules = "ip rule add lookup main suppress_prefixlength 0 pref 50\nip rule add lookup 103 pref 60\n\
                  ip -6 rule add lookup main suppress_prefixlength 0 pref 50\nip -6 rule add lookup 103 pref 60\n";
     let mut router = Router::with(&(table(103, 3) + rules));
@@ -55,7 +55,7 @@ fn nmstate_2114_main_is_asked_first_but_for_its_default_route() {
 }
 
 #[test]
-fn frr_8741_the_routers_own_addresses_come_before_a_rule_unless_their_rule_is_moved() {
+fn the_routers_own_addresses_come_before_a_rule_unless_their_rule_is_moved() {
     let echo4 = || framed(to_router(0), Ipv4::new(HOST4, "10.0.0.1".parse().unwrap()) / Icmp4::echo(7, 9) / &b"ping"[..]);
     let echo6 = || framed(to_router(0), Ipv6::new(HOST6, "fd00:0::1".parse().unwrap()) / Icmp6::echo(7, 9) / &b"ping"[..]);
     let rules = "ip rule add iif e0 lookup 103 pref 309\nip -6 rule add iif e0 lookup 103 pref 309\n";
@@ -68,7 +68,7 @@ fn frr_8741_the_routers_own_addresses_come_before_a_rule_unless_their_rule_is_mo
 }
 
 #[test]
-fn frr_1083_throw_goes_on_with_the_next_rule_and_unreachable_does_not() {
+fn throw_goes_on_with_the_next_rule_and_unreachable_does_not() {
     let rules = "ip rule add iif e0 lookup 103 pref 100\nip -6 rule add iif e0 lookup 103 pref 100\n";
     let of = |kind: &str| format!("ip route add table 103 {kind} {FAR4}\nip -6 route add table 103 {kind} {FAR6}\n");
     expect_by(&mut Router::with(&(table(103, 3) + rules + &of("throw"))), 2);
@@ -81,12 +81,22 @@ fn frr_1083_throw_goes_on_with_the_next_rule_and_unreachable_does_not() {
 }
 
 #[test]
-fn grout_291_a_blackhole_of_a_neighbours_address_leaves_the_neighbour_known() {
+fn a_blackhole_of_a_neighbours_address_leaves_the_neighbour_known() {
     let mut router = Router::with("ip route add blackhole 10.0.2.2/32\nip -6 route add blackhole fd00:2::2/128\n");
     // The default route's gateway is that neighbour.
     expect_by(&mut router, 2);
     let to_it = Ipv4::new(HOST4, "10.0.2.2".parse().unwrap()) / Udp::new(1111, 2222) / &b"to it"[..];
     router.expect_silent_drop(framed(to_router(0), to_it), DropReason::RouteBlackhole);
+    // Unknown, it is asked for, and what it answers is believed.
+    router.change("ip neigh del 10.0.2.2 dev e2\n");
+    let waiting = || framed(to_router(0), packet4(64));
+    let asked = router.send(0, waiting());
+    let [(2, question)] = &asked[..] else { panic!("{} frames", asked.len()) };
+    assert_eq!((&question[12..14], &question[38..42]), (&[0x08, 0x06][..], &[10, 0, 2, 2][..]));
+    let (own, its) = (&question[6..12], [2, 0, 0, 0, 0x0f, 2]);
+    let answer = [own, &its, &question[12..20], &[0, 2], &its, &question[38..42], own, &question[28..32]].concat();
+    assert_eq!(router.send_bytes(2, &answer), [(2, framed(from_router(2), packet4(63)).bytes())]);
+    router.expect(waiting(), 2, framed(from_router(2), packet4(63)));
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn without_quiet_it_is_read_after_two_seconds() {
 }
 
 #[test]
-fn agave_11945_a_dump_that_is_torn_is_made_again_and_not_for_ever() {
+fn a_dump_that_is_torn_is_made_again_and_not_for_ever() {
     let mut follow = settled();
     follow.datagram(START, &address_gone(), false);
     for _ in 0..5 {

@@ -194,9 +194,9 @@ fn rules_are_read() {
     assert_eq!(v6.action, Ok(Action::Lookup(TableId(4_294_967_294))));
 }
 
-/// A SID whose gateway is cut to 4 bytes is refused by itself, and what else there is read on (FRRouting#16876).
+/// A SID whose gateway is cut to 4 bytes is refused by itself, and what else there is read on.
 #[test]
-fn frrouting_16876_a_gateway_of_the_wrong_length_spoils_its_route_only() {
+fn a_gateway_of_the_wrong_length_spoils_its_route_only() {
     let mut bytes = recorded(Object::Routes6).unwrap();
     // SEG6_LOCAL_NH6, 20 bytes: fd00:1::2. The rest of it becomes an attribute that nobody knows.
     let nh6: [u8; 8] = [20, 0, 5, 0, 0xfd, 0, 0, 1];
@@ -207,6 +207,36 @@ fn frrouting_16876_a_gateway_of_the_wrong_length_spoils_its_route_only() {
     assert_eq!(dump.datagram(&bytes, false), Progress::Done);
     assert_eq!(v6(&dump.told, 3).ways[0].encap.as_deref(), Some(&Encap::Unsupported(Reason::Malformed("seg6local nh6"))));
     assert!(matches!(v6(&dump.told, 5).ways[0].encap.as_deref(), Some(Encap::Seg6Local { .. })));
+}
+
+/// A route whose message never came is found by the next check, counted, and put into the tables.
+#[test]
+fn a_check_counts_and_mends_what_was_missed() {
+    let mut follow = Follow::new();
+    let told = |object: Object| {
+        let (mut dump, _) = Dump::begin(object, 1);
+        assert_eq!(dump.datagram(&recorded(object).unwrap(), false), Progress::Done, "{object:?}");
+        dump.told
+    };
+    let missed = (TableId::MAIN, Prefix::new(Ipv4Addr::new(10, 9, 1, 0), 24).unwrap());
+    while let Some(object) = follow.due(Duration::ZERO) {
+        let mut told = if object == Object::Settings { Snapshot::default() } else { told(object) };
+        told.routes4.remove(&missed);
+        follow.dumped(Duration::ZERO, object, told, Progress::Done);
+    }
+    let mut mirror = Mirror::new(&PORTS);
+    mirror.reconcile(&mut follow.snapshot, &mut follow.dirty);
+    let ways =
+        |mirror: &Mirror| mirror.editor().longest(missed.0, missed.1.addr()).map(|(_, entry)| mirror.editor().ways_of(&entry.effect).len());
+    assert_eq!((ways(&mirror), follow.counters.differences), (None, 0));
+    follow.check();
+    let later = Duration::from_millis(500);
+    while let Some(object) = follow.due(later) {
+        let told = if object == Object::Settings { Snapshot::default() } else { told(object) };
+        follow.dumped(later, object, told, Progress::Done);
+    }
+    mirror.reconcile(&mut follow.snapshot, &mut follow.dirty);
+    assert_eq!((ways(&mirror), follow.counters.checks, follow.counters.differences), (Some(2), 1, 1));
 }
 
 #[test]

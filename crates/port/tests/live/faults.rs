@@ -1,4 +1,4 @@
-//! Faults that other programs had with AF_XDP. docs/ports.md names the tests of the rest, which stand beside what they are about.
+//! Faults that other programs had with AF_XDP. docs/known-faults.md names the tests of the rest, which stand beside what they are about.
 
 use std::time::Duration;
 

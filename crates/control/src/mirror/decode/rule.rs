@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn systemd_33853_an_l3mdev_rule_has_table_0_and_means_that_of_the_vrf() {
+    fn an_l3mdev_rule_has_table_0_and_means_that_of_the_vrf() {
         let rule = told(FR_ACT_TO_TBL, 0, &[(FRA_TABLE, &0_u32.to_ne_bytes()), (FRA_L3MDEV, &[1])]);
         assert_eq!((rule.pref, rule.action, rule.select.l3mdev), (1000, Ok(Action::Vrf), true));
     }
