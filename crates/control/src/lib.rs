@@ -5,6 +5,7 @@ mod addr;
 mod address;
 mod apply;
 mod command;
+mod device_type;
 mod dsfield;
 mod encap;
 mod error;
@@ -35,8 +36,10 @@ pub use addr::{AddressCommand, AddressOperation, Broadcast};
 pub use address::{Family, Prefix};
 pub use apply::{Applied, Configuration, LocalSid, LocalSids, PortDevice, network_file, network_file_on};
 pub use command::Command;
+pub use device_type::{DeviceType, Vlan};
 pub use encap::{Encap, Seg6, Seg6Local};
 pub use error::{Diagnostic, Error, Errors, Fault};
+
 pub use link::{LinkChanges, LinkCommand, Master};
 pub use mark::{MarkCommand, MarkOperation};
 pub use neigh::{NeighbourCommand, NeighbourOperation};

@@ -1,26 +1,28 @@
 //! `ip link`: devices.
 
-use route::TableId;
+use route::VlanChange;
 use wire::Mac;
 
 use crate::address;
 use crate::command::{self, Seen, Verb, verb};
+use crate::device_type::{self, DeviceType};
 use crate::error::Error;
 use crate::keyword::{self, Keyword, full, short};
 use crate::number;
 use crate::span::{Spanned, Word};
-use crate::table;
 use crate::words::{Words, no_value, once, unknown};
 
 /// An `ip link` command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LinkCommand<'t> {
-    /// `link add NAME type vrf table N`.
-    AddVrf {
+    /// `link add [link DEV] NAME type …`.
+    Add {
         /// The new device.
         device: Word<'t>,
-        /// Its table.
-        table: Spanned<TableId>,
+        /// The device that it stands on: a VLAN has one, others have none.
+        below: Option<Word<'t>>,
+        /// What it is.
+        kind: DeviceType,
         /// What is set along with it.
         changes: LinkChanges<'t>,
     },
@@ -30,6 +32,8 @@ pub enum LinkCommand<'t> {
         device: Word<'t>,
         /// What is set.
         changes: LinkChanges<'t>,
+        /// What is set of a VLAN, `type vlan …`, and where that stands.
+        vlan: Option<Spanned<VlanChange>>,
     },
     /// `link del DEV`.
     Delete {
@@ -147,7 +151,7 @@ pub(crate) fn seen(word: &str) -> Seen {
 pub(crate) fn parse<'t>(words: &mut Words<'_, 't>) -> Result<LinkCommand<'t>, Error> {
     let (verb, _) = verb(words, "link", VERBS)?;
     let mut device = None;
-    let mut name = None;
+    let (mut name, mut below, mut vlan) = (None, None, None);
     let mut changes = LinkChanges::default();
     while let Some(word) = words.next() {
         match keyword::find(KEYS, word.text).map(|keyword| keyword.key) {
@@ -160,13 +164,14 @@ pub(crate) fn parse<'t>(words: &mut Words<'_, 't>) -> Result<LinkCommand<'t>, Er
             Some(Key::NoMaster) => once(&mut changes.master, Master::None, word)?,
             Some(Key::Name) if verb == LinkVerb::Add => once(&mut name, new_name(words.value("a name")?)?, word)?,
             Some(Key::Name) => return Err(Error::not_implemented(word.span, "renaming a device")),
-            // The device below a VLAN or tunnel; the type, still to come, says whether noref has it.
-            Some(Key::Link) if verb == LinkVerb::Add => drop(words.value("a device")?),
+            Some(Key::Link) if verb == LinkVerb::Add => once(&mut below, words.value("a device")?, word)?,
             Some(Key::Type) if verb == LinkVerb::Add => {
-                let table = vrf_table(words)?;
+                let kind = device_type::parse(words)?;
                 let device = name.or(device).ok_or_else(|| words.incomplete("\"link add\"", "a name"))?;
-                return Ok(LinkCommand::AddVrf { device: new_name(device)?, table, changes });
+                check_below(below, &kind, words)?;
+                return Ok(LinkCommand::Add { device: new_name(device)?, below, kind, changes });
             }
+            Some(Key::Type) if verb == LinkVerb::Set => vlan = Some(word.with(device_type::parse_change(words)?)),
             Some(Key::Later | Key::Link | Key::Type) => {
                 return Err(later(word));
             }
@@ -176,10 +181,10 @@ pub(crate) fn parse<'t>(words: &mut Words<'_, 't>) -> Result<LinkCommand<'t>, Er
         }
     }
     match verb {
-        LinkVerb::Add => Err(words.incomplete("\"link add\"", "a type (\"type vrf table N\")")),
+        LinkVerb::Add => Err(words.incomplete("\"link add\"", "a type (\"type vlan id N\", \"type vrf table N\", \"type dummy\")")),
         LinkVerb::Set => {
             let device = device.ok_or_else(|| words.incomplete("\"link set\"", "a device"))?;
-            Ok(LinkCommand::Set { device, changes })
+            Ok(LinkCommand::Set { device, changes, vlan })
         }
         LinkVerb::Delete => {
             let device = device.ok_or_else(|| words.incomplete("\"link del\"", "a device"))?;
@@ -201,24 +206,13 @@ fn later(word: Word<'_>) -> Error {
     error.hint(format!("\"{0}\" is short for \"{keyword}\"; for a device of that name write \"dev {0}\"", word.text))
 }
 
-/// Reads what follows `type`: so far a VRF and its table.
-fn vrf_table(words: &mut Words<'_, '_>) -> Result<Spanned<TableId>, Error> {
-    let kind = words.value("a type").map_err(|error| error.accepting(vec!["vrf".to_owned()]))?;
-    if kind.text != "vrf" {
-        return Err(Error::not_implemented(kind.span, format!("a device of type \"{}\"", kind.text)).accepting(vec!["vrf".to_owned()]));
+/// A VLAN stands on a device, and nothing else does.
+fn check_below(below: Option<Word<'_>>, kind: &DeviceType, words: &Words<'_, '_>) -> Result<(), Error> {
+    match (below, kind) {
+        (None, DeviceType::Vlan(_)) => Err(words.incomplete("\"type vlan\"", "a device below it (\"link DEV\")")),
+        (Some(_), DeviceType::Vlan(_)) | (None, _) => Ok(()),
+        (Some(below), _) => Err(Error::refused(below.span, "only a VLAN stands on another device")),
     }
-    let mut table = None;
-    while let Some(word) = words.next() {
-        if !(word.text.starts_with('t') && "table".starts_with(word.text)) {
-            return Err(unknown(word, "keyword", vec!["table".to_owned()]));
-        }
-        let id = table::parse(words.value("a table")?)?;
-        if id.value.0 == 0 {
-            return Err(Error::refused(id.span, "a VRF needs a table of its own, 1 to 4294967295"));
-        }
-        once(&mut table, id, word)?;
-    }
-    table.ok_or_else(|| words.incomplete("\"type vrf\"", "a table (\"table N\")"))
 }
 
 /// The kernel takes 68 bytes (RFC 791) and more for a device that carries IPv4; frames longer than 65535 bytes do not exist.
@@ -261,7 +255,7 @@ mod tests {
     #[test]
     fn a_device_is_set_with_or_without_dev() {
         for line in ["ip link set e0 address 02:00:00:00:0e:00 mtu 9000 up", "l s up mtu 9000 dev e0 addr 2:0:0:0:e:0"] {
-            let LinkCommand::Set { device, changes } = link(line) else { panic!("{line}") };
+            let LinkCommand::Set { device, changes, .. } = link(line) else { panic!("{line}") };
             assert_eq!((device.text, changes.up, changes.mtu.unwrap().value), ("e0", Some(true), 9000));
             assert_eq!(changes.address.unwrap().value, Mac([2, 0, 0, 0, 0xe, 0]));
         }
@@ -274,8 +268,8 @@ mod tests {
     #[test]
     fn a_vrf_is_added_with_its_table() {
         for line in ["ip link add vrf10 type vrf table 10", "ip link add name vrf10 type vrf table 0xa", "l a dev vrf10 up type vrf t 10"] {
-            let LinkCommand::AddVrf { device, table, .. } = link(line) else { panic!("{line}") };
-            assert_eq!((device.text, table.value), ("vrf10", TableId(10)));
+            let LinkCommand::Add { device, kind: DeviceType::Vrf(table), .. } = link(line) else { panic!("{line}") };
+            assert_eq!((device.text, table.value), ("vrf10", route::TableId(10)));
         }
         assert_eq!(fault("ip link add vrf10 type vrf"), "\"type vrf\" needs a table (\"table N\")");
         assert_eq!(fault("ip link add vrf10 type vrf table 0"), "a VRF needs a table of its own, 1 to 4294967295");
@@ -284,7 +278,6 @@ mod tests {
 
     #[test]
     fn what_is_not_there_yet_is_refused() {
-        assert_eq!(fault("ip link add link e0 name e0.10 type vlan id 10"), "a device of type \"vlan\" is not implemented yet");
         let error = parsed("ip link set in up").unwrap_err();
         assert_eq!(error.to_string(), "\"index\" of a device is not implemented yet");
         assert_eq!(error.hint.as_deref(), Some("\"in\" is short for \"index\"; for a device of that name write \"dev in\""));

@@ -28,9 +28,9 @@ impl PacketCount {
 /// Counters of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LinkCount {
-    /// Frames that came in.
+    /// Frames that came in: those of a VLAN sub-interface count on its port too.
     pub received: PacketCount,
-    /// Frames that went out.
+    /// Frames that went out, likewise.
     pub sent: PacketCount,
     /// Packets for the router itself.
     pub delivered: u64,

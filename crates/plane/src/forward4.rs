@@ -51,6 +51,14 @@ pub(crate) fn leave(cx: &Context<'_, '_>, packet: &mut Packet, forward: &Forward
     options4::forward(&mut packet.buf, options, out);
 }
 
+/// The priority of a forwarded packet, by the four bits of the old type of service (RFC 1349, Linux `rt_tos2priority`).
+fn priority(tos: u8) -> u32 {
+    const BULK: u32 = 2;
+    const INTERACTIVE_BULK: u32 = 4;
+    const INTERACTIVE: u32 = 6;
+    [0, BULK, INTERACTIVE, INTERACTIVE_BULK][usize::from(tos >> 3 & 3)]
+}
+
 /// Decides on a packet whose route is `dst`; `nexthop` is a SID's, to be used when the route has no gateway; `on_link` says that the source is a
 /// neighbour. Takes the hop off.
 pub(crate) fn decide<'g>(
@@ -80,6 +88,7 @@ pub(crate) fn decide<'g>(
     }
     if !passed_on {
         header.decrement_ttl();
+        packet.priority = priority(header.tos);
     }
     if out.is_vrf() {
         packet.pass_on(out);

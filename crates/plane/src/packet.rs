@@ -51,6 +51,8 @@ pub(crate) struct Packet {
     pub(crate) own: bool,
     /// Its turn among the packets of its burst has come.
     pub(crate) in_turn: bool,
+    /// Its priority, by which VLAN sub-interfaces mark frames (Linux `skb->priority`).
+    pub(crate) priority: u32,
     /// Where it is not to be worked out from the packet: the hash by which it chooses among several ways, that of the packet an ICMP error is about.
     pub(crate) hash: Option<u32>,
     /// A route sent it to the VRF device `dev`, which sends it on: its hop is taken off, its source believed.
@@ -79,6 +81,7 @@ impl Packet {
             options: None,
             own: false,
             in_turn: false,
+            priority: 0,
             hash: None,
             passed_on: false,
             mark: 0,

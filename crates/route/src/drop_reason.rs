@@ -27,7 +27,7 @@ macro_rules! drop_reasons {
 
 drop_reasons! {
     // Ethernet
-    FrameTooShort "frame_too_short" "The frame is shorter than an Ethernet header.",
+    FrameTooShort "frame_too_short" "The frame is shorter than an Ethernet header with its tags.",
     OtherHost "other_host" "The frame is addressed to another station.",
     UnknownEtherType "unknown_ethertype" "The frame carries neither IPv4, IPv6 nor ARP.",
     UnknownVlan "unknown_vlan" "The frame has a VLAN tag and no sub-interface takes it.",
@@ -63,6 +63,7 @@ drop_reasons! {
     MulticastNotForwarded "multicast_not_forwarded" "Multicast is not routed.",
     BroadcastNotForwarded "broadcast_not_forwarded" "Broadcast is not routed.",
     LinkDown "link_down" "The way out leads through an interface that is down.",
+    DummyDevice "dummy_device" "The way leads to a dummy device, where packets end.",
     LookupLoop "lookup_loop" "One packet asked for more route lookups than are allowed.",
     // Neighbours
     NeighbourPending "neighbour_pending" "More packets wait for this neighbour, or for all together, than may.",

@@ -58,7 +58,7 @@ impl Editor {
         Ok(index)
     }
 
-    fn link_add(&mut self, name: &str, kind: LinkKind) -> Result<IfIndex, ConfigError> {
+    pub(crate) fn link_add(&mut self, name: &str, kind: LinkKind) -> Result<IfIndex, ConfigError> {
         if self.links.named(name).is_some() {
             return Err(ConfigError::Exists("device"));
         }
@@ -70,20 +70,24 @@ impl Editor {
         Ok(index)
     }
 
-    /// Removes a VRF device; its members leave it.
+    /// Removes a VRF device, whose members leave it, or another device that was added, with the VLANs on it.
     ///
     /// # Errors
     /// A port or `lo` can not be removed.
     pub fn link_del(&mut self, index: IfIndex) -> Result<(), ConfigError> {
         let link = self.links.get(index).ok_or(ConfigError::Missing("device"))?;
-        if !link.is_vrf() {
+        if !matches!(link.kind, LinkKind::Vrf(_) | LinkKind::Vlan(_) | LinkKind::Dummy) {
             return Err(ConfigError::Invalid("only devices added with `link add` can be removed"));
         }
         let members: Vec<_> = self.links.iter().filter(|link| link.master == Some(index)).map(|link| link.index).collect();
         for member in members {
             self.link_set(member, LinkChange { master: Some(None), ..LinkChange::default() })?;
         }
+        for vlan in self.links.vlans_on(index) {
+            self.link_del(vlan)?;
+        }
         self.link_routes_flush(index);
+        self.neighbours_flush(index, |_| true);
         self.links.remove(index);
         Ok(())
     }
@@ -91,8 +95,17 @@ impl Editor {
     /// Changes an interface.
     ///
     /// # Errors
-    /// An MTU out of range; a master that is no VRF device.
+    /// An MTU out of range or above that of the device below a VLAN; a master that is no VRF device; a VLAN that is to be up on a device that is down.
     pub fn link_set(&mut self, index: IfIndex, change: LinkChange) -> Result<(), ConfigError> {
+        self.vlan_check(index, &change)?;
+        self.link_change(index, change)?;
+        if let Some(link) = self.links.get_mut(index).filter(|_| change.mac.is_some()) {
+            link.own_mac = true;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn link_change(&mut self, index: IfIndex, change: LinkChange) -> Result<(), ConfigError> {
         let link = self.links.get(index).ok_or(ConfigError::Missing("device"))?;
         if change.mtu.is_some_and(|mtu| !(68..=65536).contains(&mtu)) {
             return Err(ConfigError::Invalid("an MTU is 68 to 65536 bytes"));
@@ -135,7 +148,7 @@ impl Editor {
             true => self.link_up(index),
             false => self.link_down(index),
         }
-        Ok(())
+        self.vlans_follow(index, was_up)
     }
 
     fn link_up(&mut self, index: IfIndex) {

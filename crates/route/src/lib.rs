@@ -29,6 +29,7 @@ mod scope;
 mod select;
 mod settings;
 mod source;
+mod vlan;
 
 pub use address::{Address, Prefix};
 pub use addresses::AddrSpec;
@@ -52,3 +53,4 @@ pub use rule::{Action, Mark, Ports, Rule, Selector};
 pub use scope::{SCOPE_HOST, SCOPE_LINK, SCOPE_UNIVERSE};
 pub use select::{Choice, Select};
 pub use settings::Settings;
+pub use vlan::{VLAN_8021AD, VLAN_8021Q, VLAN_CODE_POINTS, VLAN_MAX_ID, VlanChange, VlanSettings, VlanTag, WayOut};

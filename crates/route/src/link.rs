@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wire::{Mac, ipv6};
 
-use crate::{IfIndex, TableId};
+use crate::{IfIndex, TableId, VlanSettings, VlanTag};
 
 /// What an interface is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +15,10 @@ pub enum LinkKind {
     Loopback,
     /// A VRF device, whose members look routes up in its table.
     Vrf(TableId),
+    /// A VLAN sub-interface of another.
+    Vlan(VlanTag),
+    /// A device that takes packets and sends none.
+    Dummy,
     /// A device of the kernel that is no port of this router: packets to it are the kernel's.
     Elsewhere,
 }
@@ -140,6 +144,10 @@ pub struct Link {
     pub kind: LinkKind,
     /// Its Ethernet address.
     pub mac: Mac,
+    /// The operator gave it that address.
+    pub own_mac: bool,
+    /// What is said of a VLAN sub-interface beside its tag.
+    pub vlan: VlanSettings,
     /// Largest packet, bytes, without the Ethernet header.
     pub mtu: u32,
     /// Administratively up.
@@ -164,7 +172,7 @@ impl Link {
     /// A new interface: down, without addresses.
     pub fn new(index: IfIndex, name: &str, kind: LinkKind) -> Link {
         let mtu = match kind {
-            LinkKind::Port(_) => 1500,
+            LinkKind::Port(_) | LinkKind::Vlan(_) | LinkKind::Dummy => 1500,
             LinkKind::Vrf(_) => VRF_MTU,
             LinkKind::Loopback | LinkKind::Elsewhere => 65536,
         };
@@ -173,6 +181,8 @@ impl Link {
             name: name.into(),
             kind,
             mac: Mac::default(),
+            own_mac: false,
+            vlan: VlanSettings::default(),
             mtu,
             up: false,
             master: None,
@@ -227,6 +237,8 @@ pub struct Links {
     own6: Vec<(Ipv6Addr, IfIndex)>,
     /// Subnet-router anycast addresses of all interfaces, sorted.
     anycast6: Vec<Ipv6Addr>,
+    /// VLAN sub-interfaces by their tags, sorted.
+    pub(crate) vlans: Vec<(VlanTag, IfIndex)>,
 }
 
 impl Links {
@@ -269,8 +281,11 @@ impl Links {
         self.anycast6.binary_search(&addr).is_ok()
     }
 
-    /// Puts down whose addresses there are, for [`Links::is_own4`] and [`Links::with_addr6`].
-    pub(crate) fn index_addresses(&mut self) {
+    /// Puts down whose addresses and tags there are, for [`Links::is_own4`], [`Links::with_addr6`] and [`Links::vlan`].
+    pub(crate) fn index(&mut self) {
+        self.vlans =
+            self.iter().filter_map(|link| if let LinkKind::Vlan(tag) = link.kind { Some((tag, link.index)) } else { None }).collect();
+        self.vlans.sort_unstable();
         self.own6 = self.iter().flat_map(|link| link.addrs6.iter().map(|address| (address.addr, link.index))).collect();
         self.own6.sort_unstable();
         self.own4 = self.iter().flat_map(|link| link.addrs4.iter().map(|address| address.addr)).collect();

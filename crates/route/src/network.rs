@@ -132,7 +132,7 @@ impl Editor {
             if !self.mirrors {
                 self.add_missing_link_locals();
             }
-            self.links.index_addresses();
+            self.links.index();
         }
         let regrouped = self.links.commit();
         if regrouped {

@@ -2,12 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use ::route::{AddrSpec, ConfigError, LinkChange};
+use ::route::{AddrSpec, ConfigError, LinkChange, VlanTag};
 use srv6::HmacKeys;
 
 use super::{Applier, at};
 use crate::addr::{AddressCommand, AddressOperation, Broadcast};
 use crate::address::{Family, Prefix};
+use crate::device_type::DeviceType;
 use crate::error::Error;
 use crate::link::{LinkChanges, LinkCommand, Master};
 use crate::neigh::{NeighbourCommand, NeighbourOperation};
@@ -18,21 +19,40 @@ use crate::sysctl::{Effect, Setting, Target};
 impl Applier<'_> {
     pub(super) fn link(&mut self, command: &LinkCommand<'_>) -> Result<(), Error> {
         match command {
-            LinkCommand::AddVrf { device, table, changes } => {
-                self.editor.vrf_add(device.text, table.value).map_err(|error| match error {
-                    ConfigError::Exists(_) => {
-                        Error::refused(device.span, format!("the device \"{}\" exists already (File exists)", device.text))
-                    }
-                    other => at(table.span)(other),
-                })?;
+            LinkCommand::Add { device, below, kind, changes } => {
+                self.link_add(*device, *below, kind)?;
                 self.link_set(*device, changes)
             }
-            LinkCommand::Set { device, changes } => self.link_set(*device, changes),
+            LinkCommand::Set { device, changes, vlan } => {
+                if let Some(change) = vlan {
+                    let index = self.device(*device)?;
+                    self.editor.vlan_change(index, &change.value).map_err(at(change.span))?;
+                }
+                self.link_set(*device, changes)
+            }
             LinkCommand::Delete { device } => {
                 let index = self.device(*device)?;
                 self.editor.link_del(index).map_err(at(device.span))
             }
         }
+    }
+
+    fn link_add(&mut self, device: Word<'_>, below: Option<Word<'_>>, kind: &DeviceType) -> Result<(), Error> {
+        let (added, span) = match kind {
+            DeviceType::Vrf(table) => (self.editor.vrf_add(device.text, table.value), table.span),
+            DeviceType::Vlan(vlan) => {
+                let parent = self.device(below.unwrap_or(device))?;
+                let tag = VlanTag { parent, protocol: vlan.protocol, id: vlan.id.value };
+                (self.editor.vlan_add(device.text, tag, &vlan.change), vlan.id.span)
+            }
+            DeviceType::Dummy => (self.editor.dummy_add(device.text), device.span),
+        };
+        added.map(|_| ()).map_err(|error| match error {
+            ConfigError::Exists("device") => {
+                Error::refused(device.span, format!("the device \"{}\" exists already (File exists)", device.text))
+            }
+            other => at(span)(other),
+        })
     }
 
     fn link_set(&mut self, device: Word<'_>, changes: &LinkChanges<'_>) -> Result<(), Error> {

@@ -64,14 +64,16 @@ impl Links {
 
     fn link(&self, text: &mut String, editor: &Editor, link: &Link) -> fmt::Result {
         let kind = match link.kind {
-            LinkKind::Port(_) => "BROADCAST,MULTICAST",
+            LinkKind::Port(_) | LinkKind::Vlan(_) => "BROADCAST,MULTICAST",
+            LinkKind::Dummy => "BROADCAST,NOARP",
             LinkKind::Loopback => "LOOPBACK",
             LinkKind::Vrf(_) => "NOARP,MASTER",
             LinkKind::Elsewhere => "",
         };
         let up = if link.up { "UP,LOWER_UP" } else { "" };
         let comma = if kind.is_empty() || up.is_empty() { "" } else { "," };
-        write!(text, "{}: {}: <{kind}{comma}{up}> mtu {} ", link.index.0, link.name, link.mtu)?;
+        let below = if let LinkKind::Vlan(tag) = link.kind { format!("@{}", name(editor, tag.parent)) } else { String::new() };
+        write!(text, "{}: {}{below}: <{kind}{comma}{up}> mtu {} ", link.index.0, link.name, link.mtu)?;
         if let Some(master) = link.master {
             write!(text, "master {} ", name(editor, master))?;
         }

@@ -57,6 +57,8 @@ fn links(editor: &Editor, lines: &mut BTreeSet<String>) {
             LinkKind::Port(place) => format!("port {place}"),
             LinkKind::Loopback => "loopback".to_owned(),
             LinkKind::Vrf(table) => format!("vrf {table}"),
+            LinkKind::Vlan(tag) => format!("vlan {:x}/{} on {}", tag.protocol, tag.id, tag.parent.0),
+            LinkKind::Dummy => "dummy".to_owned(),
             LinkKind::Elsewhere => "elsewhere".to_owned(),
         };
         let master = link.master.map(|master| name(editor, master));

@@ -50,13 +50,13 @@ impl Host {
         forward: &Forward<'g>,
         ledger: &mut Ledger,
     ) {
-        let Packet { version, time, number, iif, mut own, .. } = packet;
+        let Packet { version, time, number, iif, priority, mut own, .. } = packet;
         self.pool.give(packet.buf);
         ledger.counters.originated += fragments.len().saturating_sub(1) as u64;
         for buf in fragments {
             let Forward { dst, dev, to, hop, mtu, .. } = forward;
             let forward = Forward { dst: dst.clone(), dev: *dev, to: *to, hop: *hop, mtu: *mtu, redirect: false };
-            let fragment = Packet { own, ..Packet::new(version, buf, time, number, iif) };
+            let fragment = Packet { own, priority, ..Packet::new(version, buf, time, number, iif) };
             own = true;
             self.send_to_neighbour(cx, fragment, forward, ledger);
         }
@@ -65,6 +65,10 @@ impl Host {
     /// Sends a packet to its neighbour, or lets it wait until the neighbour's address is known.
     pub(super) fn send_to_neighbour<'g>(&mut self, cx: &Context<'_, 'g>, packet: Packet, forward: Forward<'g>, ledger: &mut Ledger) {
         let Forward { dst, dev, to, hop, .. } = &forward;
+        // Nobody is asked for there.
+        if cx.links.below(*dev).is_some_and(|link| link.kind == LinkKind::Dummy) {
+            return self.drop(packet, DropReason::DummyDevice, ledger);
+        }
         if let Some(mac) = group_mac(*to, dst.kind) {
             return self.emit(cx, packet, *dev, mac, ledger);
         }
@@ -84,45 +88,63 @@ impl Host {
         }
     }
 
-    /// Puts the Ethernet header on and sends.
+    /// Puts the Ethernet header on, and tags, and sends.
     pub(super) fn emit(&mut self, cx: &Context<'_, '_>, mut packet: Packet, dev: IfIndex, mac: Mac, ledger: &mut Ledger) {
         let Some(link) = cx.links.get(dev).filter(|link| link.up) else { return self.drop(packet, DropReason::LinkDown, ledger) };
-        let LinkKind::Port(port) = link.kind else { return self.drop(packet, DropReason::Unsupported, ledger) };
+        let way = match cx.links.way_out(dev, packet.priority) {
+            Ok(way) => way,
+            Err(reason) => return self.drop(packet, reason, ledger),
+        };
         let ethertype = if packet.version == Version::V4 { EtherType::IPV4 } else { EtherType::IPV6 };
         if !packet.buf.prepend(eth::LEN) {
             return self.drop(packet, DropReason::NoHeadroom, ledger);
         }
         let header = eth::Header::new(mac, link.mac, ethertype);
         packet.buf[..eth::LEN].copy_from_slice(header.as_bytes());
+        if !crate::ethernet::put_tags(&mut packet.buf, way.tags()) {
+            return self.drop(packet, DropReason::NoHeadroom, ledger);
+        }
         ledger.step(&packet, "out", || format!("{}: {} bytes to {mac}", link.name, packet.buf.len()));
         ledger.counters.forwarded += u64::from(!packet.own);
-        ledger.counters.link_mut(dev).sent.add(packet.buf.len());
-        self.out.push(Sent { port, time: packet.time, frame: packet.number, buf: packet.buf });
+        self.leave(cx, dev, Sent { port: way.port, time: packet.time, frame: packet.number, buf: packet.buf }, ledger);
     }
 
-    /// Sends an Ethernet frame as it is (End.DX2).
-    pub(super) fn frame(&mut self, cx: &Context<'_, '_>, packet: Packet, dev: IfIndex, ledger: &mut Ledger) {
+    /// Sends an Ethernet frame as it is (End.DX2), with the tags of the interface.
+    pub(super) fn frame(&mut self, cx: &Context<'_, '_>, mut packet: Packet, dev: IfIndex, ledger: &mut Ledger) {
         let Some(link) = cx.links.get(dev).filter(|link| link.up) else { return self.drop(packet, DropReason::SidDevice, ledger) };
-        let LinkKind::Port(port) = link.kind else { return self.drop(packet, DropReason::SidDevice, ledger) };
+        let Ok(way) = cx.links.way_out(dev, packet.priority) else { return self.drop(packet, DropReason::SidDevice, ledger) };
         if packet.buf.len() > eth::LEN + link.mtu as usize {
             return self.drop(packet, DropReason::TooBig, ledger);
         }
+        if !crate::ethernet::put_tags(&mut packet.buf, way.tags()) {
+            return self.drop(packet, DropReason::NoHeadroom, ledger);
+        }
         ledger.counters.forwarded += 1;
         ledger.step(&packet, "out", || format!("{}: frame of {} bytes as it is", link.name, packet.buf.len()));
-        ledger.counters.link_mut(dev).sent.add(packet.buf.len());
-        self.out.push(Sent { port, time: packet.time, frame: packet.number, buf: packet.buf });
+        self.leave(cx, dev, Sent { port: way.port, time: packet.time, frame: packet.number, buf: packet.buf }, ledger);
     }
 
     /// Sends a frame of the router's own making that is no IP packet.
     pub(super) fn emit_frame(&mut self, cx: &Context<'_, '_>, cause: Cause, dev: IfIndex, frame: &[u8], ledger: &mut Ledger) {
-        let Some(link) = cx.links.get(dev).filter(|link| link.up) else { return };
-        let LinkKind::Port(port) = link.kind else { return };
+        let Ok(way) = cx.links.way_out(dev, 0) else { return };
         let mut buf = self.pool.take(frame.len());
         buf.append(frame);
+        if !crate::ethernet::put_tags(&mut buf, way.tags()) {
+            return;
+        }
         ledger.counters.originated += 1;
-        ledger.counters.link_mut(dev).sent.add(frame.len());
-        ledger.step_of(cause.number, cause.time, "out", || crate::ethernet::describe(frame, Some(link)));
-        self.out.push(Sent { port, time: cause.time, frame: cause.number, buf });
+        ledger.step_of(cause.number, cause.time, "out", || crate::ethernet::describe(frame, cx.links.get(dev)));
+        self.leave(cx, dev, Sent { port: way.port, time: cause.time, frame: cause.number, buf }, ledger);
+    }
+
+    /// Sends a frame that was sent by `dev`: it counts there, and on the port if that is another.
+    fn leave(&mut self, cx: &Context<'_, '_>, dev: IfIndex, sent: Sent, ledger: &mut Ledger) {
+        let bytes = sent.buf.len();
+        ledger.counters.link_mut(dev).sent.add(bytes);
+        if let Some(port) = cx.links.of_port(sent.port).filter(|port| port.index != dev) {
+            ledger.counters.link_mut(port.index).sent.add(bytes);
+        }
+        self.out.push(sent);
     }
 
     /// A packet whose neighbour never answered: its source is told (Linux `ipv4_link_failure`, `ip6_link_failure`).
