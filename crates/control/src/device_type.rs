@@ -1,6 +1,6 @@
 //! What follows `type` in `ip link`: the kinds of devices that are added, and what is said of them.
 
-use route::{TableId, VLAN_8021AD, VLAN_8021Q, VLAN_CODE_POINTS, VLAN_MAX_ID, VlanChange};
+use route::{LinkKind, TableId, VLAN_8021AD, VLAN_8021Q, VLAN_CODE_POINTS, VLAN_MAX_ID, VlanChange};
 
 use crate::error::Error;
 use crate::keyword::{self, Keyword, short};
@@ -31,14 +31,25 @@ pub struct Vlan {
     pub change: VlanChange,
 }
 
-#[derive(Clone, Copy)]
-enum Kind {
+/// A kind of device, by its name alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
     Vrf,
     Vlan,
     Dummy,
 }
 
 const KINDS: &[(&str, Kind)] = &[("vrf", Kind::Vrf), ("vlan", Kind::Vlan), ("dummy", Kind::Dummy)];
+
+impl Kind {
+    pub(crate) fn is_of(self, kind: LinkKind) -> bool {
+        match self {
+            Kind::Vrf => matches!(kind, LinkKind::Vrf(_)),
+            Kind::Vlan => matches!(kind, LinkKind::Vlan(_)),
+            Kind::Dummy => kind == LinkKind::Dummy,
+        }
+    }
+}
 
 #[derive(Clone, Copy)]
 enum Key {
@@ -93,7 +104,8 @@ pub(crate) fn parse_change(words: &mut Words<'_, '_>) -> Result<VlanChange, Erro
     }
 }
 
-fn kind(words: &mut Words<'_, '_>) -> Result<Kind, Error> {
+/// Reads the name of a kind of device.
+pub(crate) fn kind(words: &mut Words<'_, '_>) -> Result<Kind, Error> {
     let kinds = || KINDS.iter().map(|(word, _)| (*word).to_owned()).collect::<Vec<_>>();
     let word = words.value("a type").map_err(|error| error.accepting(kinds()))?;
     match KINDS.iter().find(|(name, _)| *name == word.text) {
@@ -152,12 +164,14 @@ fn vlan(words: &mut Words<'_, '_>) -> Result<VlanWords, Error> {
     Ok((id, protocol, change))
 }
 
+/// The protocols of tags, by the names that iproute2 has for them.
+pub(crate) const PROTOCOLS: [(&str, u16); 2] = [("802.1Q", VLAN_8021Q), ("802.1ad", VLAN_8021AD)];
+
 fn tag_protocol(word: Word<'_>) -> Result<Spanned<u16>, Error> {
-    let named = [("802.1Q", VLAN_8021Q), ("802.1ad", VLAN_8021AD)];
-    let known = named.iter().find(|(name, number)| name.eq_ignore_ascii_case(word.text) || number::fitting(word.text) == Some(*number));
+    let known = PROTOCOLS.iter().find(|(name, number)| name.eq_ignore_ascii_case(word.text) || number::fitting(word.text) == Some(*number));
     match known {
         Some((_, number)) => Ok(word.with(*number)),
-        None => Err(unknown(word, "protocol of a tag", named.map(|(name, _)| name.to_owned()).to_vec())),
+        None => Err(unknown(word, "protocol of a tag", PROTOCOLS.map(|(name, _)| name.to_owned()).to_vec())),
     }
 }
 

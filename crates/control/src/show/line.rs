@@ -20,6 +20,8 @@ pub(super) struct Options {
     pub statistics: bool,
     /// `-o`: each entry on one line.
     pub oneline: bool,
+    /// `-d`: with what a device is.
+    pub details: bool,
 }
 
 /// The line.
@@ -88,10 +90,17 @@ pub(super) fn parse<'t>(words: &[Word<'t>]) -> Result<Option<Line<'t>>, Error> {
         Subject::Neighbours(selector) => options.family = selector.to.map(|to| to.value.family()).or(options.family),
         _ => {}
     }
-    if options.statistics && !matches!(subject, Subject::Routes(_)) {
+    let not_of = |option: &str| {
         let span = words.first().map_or(crate::Span::default(), |word| word.span);
-        return Err(Error::not_implemented(span, format!("\"-statistics\" of \"ip {}\"", object.word))
-            .hint("\"noref show ports\", \"noref show counters\" and \"noref show sids\" have what was counted"));
+        Error::not_implemented(span, format!("\"{option}\" of \"ip {}\"", object.word))
+    };
+    if options.statistics && !matches!(subject, Subject::Routes(_)) {
+        return Err(
+            not_of("-statistics").hint("\"noref show ports\", \"noref show counters\" and \"noref show sids\" have what was counted")
+        );
+    }
+    if options.details && !matches!(subject, Subject::Links(_)) {
+        return Err(not_of("-details"));
     }
     Ok(Some(Line { options, subject }))
 }
@@ -101,13 +110,14 @@ fn options(words: &mut Words<'_, '_>) -> Result<Options, Error> {
     enum Key {
         Statistics,
         Oneline,
+        Details,
         Later,
     }
     const OPTIONS: &[Keyword<Key>] = &[
         short("-stats", Key::Statistics),
         short("-statistics", Key::Statistics),
         short("-oneline", Key::Oneline),
-        short("-details", Key::Later),
+        short("-details", Key::Details),
         short("-resolve", Key::Later),
         short("-human-readable", Key::Later),
         full("-iec", Key::Later),
@@ -133,13 +143,14 @@ fn options(words: &mut Words<'_, '_>) -> Result<Options, Error> {
         match keyword::find(OPTIONS, text).map(|option| (option.key, option.word)) {
             Some((Key::Statistics, _)) => options.statistics = true,
             Some((Key::Oneline, _)) => options.oneline = true,
+            Some((Key::Details, _)) => options.details = true,
             Some((Key::Later, name @ ("-json" | "-pretty"))) => {
                 let error = Error::not_implemented(word.span, format!("\"{name}\""));
                 return Err(error.hint("\"noref show routes --json\" and its like print JSON, in a form of their own"));
             }
             Some((Key::Later, name)) => return Err(Error::not_implemented(word.span, format!("\"{name}\""))),
             None => {
-                let accepted = ["-4", "-6", "-family", "-statistics", "-oneline"].map(str::to_owned).to_vec();
+                let accepted = ["-4", "-6", "-family", "-statistics", "-oneline", "-details"].map(str::to_owned).to_vec();
                 return Err(unknown(word, "option", accepted));
             }
         }

@@ -4,13 +4,14 @@
 use std::fmt::{self, Write};
 use std::net::Ipv6Addr;
 
-use ::route::{Editor, IfIndex, Link, LinkKind};
+use ::route::{Editor, IfIndex, Link, LinkKind, VlanTag};
 
 use super::line::Options;
 use super::route::shown_scope;
 use super::selector::LinkSelector;
 use super::{device, name};
 use crate::address::Family;
+use crate::device_type;
 use crate::error::Error;
 
 /// Which devices.
@@ -21,7 +22,7 @@ pub(super) struct Links {
     device: Option<IfIndex>,
     up: bool,
     master: Option<IfIndex>,
-    vrf: bool,
+    kind: Option<device_type::Kind>,
 }
 
 impl Links {
@@ -32,7 +33,7 @@ impl Links {
             device: selector.device.map(|word| device(editor, word)).transpose()?,
             up: selector.up,
             master: selector.master.map(|word| device(editor, word)).transpose()?,
-            vrf: selector.vrf,
+            kind: selector.kind,
         })
     }
 
@@ -59,28 +60,31 @@ impl Links {
             && self.device.is_none_or(|device| link.index == device)
             && (!self.up || link.up)
             && self.master.is_none_or(|master| link.master == Some(master))
-            && (!self.vrf || link.is_vrf())
+            && self.kind.is_none_or(|kind| kind.is_of(link.kind))
     }
 
     fn link(&self, text: &mut String, editor: &Editor, link: &Link) -> fmt::Result {
-        let kind = match link.kind {
-            LinkKind::Port(_) | LinkKind::Vlan(_) => "BROADCAST,MULTICAST",
-            LinkKind::Dummy => "BROADCAST,NOARP",
-            LinkKind::Loopback => "LOOPBACK",
-            LinkKind::Vrf(_) => "NOARP,MASTER",
-            LinkKind::Elsewhere => "",
-        };
-        let up = if link.up { "UP,LOWER_UP" } else { "" };
-        let comma = if kind.is_empty() || up.is_empty() { "" } else { "," };
-        let below = if let LinkKind::Vlan(tag) = link.kind { format!("@{}", name(editor, tag.parent)) } else { String::new() };
-        write!(text, "{}: {}{below}: <{kind}{comma}{up}> mtu {} ", link.index.0, link.name, link.mtu)?;
+        let parent = if let LinkKind::Vlan(tag) = link.kind { Some(tag.parent) } else { None };
+        let below_is_down = parent.and_then(|parent| editor.links().get(parent)).is_some_and(|parent| !parent.up);
+        let no_carrier = link.up && below_is_down;
+        let said = [
+            (no_carrier, "NO-CARRIER"),
+            (true, flags(link)),
+            (link.up, "UP"),
+            (link.up && !no_carrier, "LOWER_UP"),
+            (below_is_down, "M-DOWN"),
+        ];
+        let flags: Vec<&str> = said.iter().filter(|(said, flags)| *said && !flags.is_empty()).map(|(_, flags)| *flags).collect();
+        let below = parent.map_or_else(String::new, |parent| format!("@{}", name(editor, parent)));
+        write!(text, "{}: {}{below}: <{}> mtu {} ", link.index.0, link.name, flags.join(","), link.mtu)?;
         if let Some(master) = link.master {
             write!(text, "master {} ", name(editor, master))?;
         }
-        let state = match (link.up, link.is_loopback()) {
-            (true, true) => "UNKNOWN",
-            (true, false) => "UP",
-            (false, _) => "DOWN",
+        let state = match link.up {
+            false => "DOWN",
+            true if no_carrier => "LOWERLAYERDOWN",
+            true if link.is_loopback() || link.kind == LinkKind::Dummy => "UNKNOWN",
+            true => "UP",
         };
         write!(text, "state {state}")?;
         // Of one family's addresses iproute2 shows them alone.
@@ -88,7 +92,37 @@ impl Links {
             let (kind, broadcast) = if link.is_loopback() { ("loopback", "00:00:00:00:00:00") } else { ("ether", "ff:ff:ff:ff:ff:ff") };
             write!(text, "{}    link/{kind} {} brd {broadcast}", self.line_end(), link.mac)?;
         }
+        if self.options.details {
+            self.details(text, link)?;
+        }
         text.push('\n');
+        Ok(())
+    }
+
+    /// What a device is that was added.
+    fn details(&self, text: &mut String, link: &Link) -> fmt::Result {
+        let end = self.line_end();
+        match link.kind {
+            LinkKind::Vrf(table) => write!(text, "{end}    vrf table {table} "),
+            LinkKind::Vlan(tag) => self.vlan(text, tag, link),
+            LinkKind::Dummy => write!(text, "{end}    dummy "),
+            LinkKind::Port(_) | LinkKind::Loopback | LinkKind::Elsewhere => Ok(()),
+        }
+    }
+
+    fn vlan(&self, text: &mut String, tag: VlanTag, link: &Link) -> fmt::Result {
+        let (end, vlan) = (self.line_end(), &link.vlan);
+        let protocol = device_type::PROTOCOLS.iter().find(|(_, number)| *number == tag.protocol).map_or("?", |(name, _)| name);
+        let flags = [(vlan.reorder_hdr, "REORDER_HDR"), (vlan.loose_binding, "LOOSE_BINDING")];
+        let flags: Vec<&str> = flags.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
+        write!(text, "{end}    vlan protocol {protocol} id {} <{}> ", tag.id, flags.join(","))?;
+        let ingress = (0..).zip(vlan.ingress).filter(|(_, priority)| *priority != 0).collect::<Vec<(u32, u32)>>();
+        let egress = vlan.egress.iter().map(|(priority, code_point)| (*priority, u32::from(*code_point))).collect::<Vec<_>>();
+        for (name, map) in [("ingress", ingress), ("egress", egress)].iter().filter(|(_, map)| !map.is_empty()) {
+            write!(text, "{end}      {name}-qos-map {{ ")?;
+            map.iter().try_for_each(|(from, to)| write!(text, "{from}:{to} "))?;
+            text.push_str("} ");
+        }
         Ok(())
     }
 
@@ -119,6 +153,17 @@ impl Links {
 
     fn line_end(&self) -> &'static str {
         if self.options.oneline { "\\" } else { "\n" }
+    }
+}
+
+/// The flags of a device that it has always.
+fn flags(link: &Link) -> &'static str {
+    match link.kind {
+        LinkKind::Port(_) | LinkKind::Vlan(_) => "BROADCAST,MULTICAST",
+        LinkKind::Dummy => "BROADCAST,NOARP",
+        LinkKind::Loopback => "LOOPBACK",
+        LinkKind::Vrf(_) => "NOARP,MASTER",
+        LinkKind::Elsewhere => "",
     }
 }
 

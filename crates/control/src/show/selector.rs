@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use ::route::{Kind, NeighbourState};
 
 use crate::address::{self, Family, Prefix};
+use crate::device_type;
 use crate::error::Error;
 use crate::keyword::{self, Keyword, full, short};
 use crate::route::RouteTable;
@@ -212,8 +213,8 @@ pub(super) struct LinkSelector<'t> {
     pub device: Option<Word<'t>>,
     pub up: bool,
     pub master: Option<Word<'t>>,
-    /// `type vrf`.
-    pub vrf: bool,
+    /// `type`.
+    pub kind: Option<device_type::Kind>,
 }
 
 #[derive(Clone, Copy)]
@@ -246,13 +247,7 @@ impl<'t> LinkSelector<'t> {
                 Some(LinkKey::Device) => once(&mut selector.device, words.value("a device")?, word)?,
                 Some(LinkKey::Up) => selector.up = true,
                 Some(LinkKey::Master) => once(&mut selector.master, words.value("a device")?, word)?,
-                Some(LinkKey::Type) => {
-                    let kind = words.value("a type")?;
-                    if kind.text != "vrf" {
-                        return Err(Error::not_implemented(kind.span, format!("\"type {}\"", kind.text)).accepting(vec!["vrf".to_owned()]));
-                    }
-                    selector.vrf = true;
-                }
+                Some(LinkKey::Type) => once(&mut selector.kind, device_type::kind(words)?, word)?,
                 Some(LinkKey::Later) => return Err(Error::not_implemented(word.span, format!("\"{}\" of devices to show", word.text))),
                 None if selector.device.is_none() => selector.device = Some(word),
                 None => {

@@ -162,7 +162,7 @@ fn what_cannot_be_shown_is_refused_by_name() {
     read("ip route show tos 4", "\"tos\" of routes to show is not implemented yet");
     read("ip -6 route show 10.0.0.0/8", "\"10.0.0.0\" is not an IPv6 address: it is an IPv4 address");
     read("ip rule show from nowhere", "\"nowhere\" is not an address: \"nowhere\" is not a number");
-    read("ip link show type bridge", "\"type bridge\" is not implemented yet");
+    read("ip link show type bridge", "a device of type \"bridge\" is not implemented yet");
     read("ip route\nip rule", "a line that shows something stands alone");
     let found = |line, why: &str| assert_eq!(refused(line), (why.to_owned(), true), "{line}");
     found("ip route show table 99", "there is no IPv4 table 99 (FIB table does not exist)");
@@ -193,4 +193,38 @@ fn a_large_table_is_written_in_pieces() {
     let mut pieces = Pieces(0, 0);
     listing("ip route", "ip", &router).unwrap().unwrap().print(&router, &mut pieces).unwrap();
     assert!(pieces.0 > 1_000_000 && pieces.1 < 64 * 1024, "{} bytes, {} in one piece", pieces.0, pieces.1);
+}
+
+#[test]
+fn vlans_show_what_they_stand_on_and_how_they_are_tagged() {
+    let net = "\
+link set e0 address 02:00:00:00:0e:00 up
+link add link e0 name e0.10 type vlan id 10 egress-qos-map 6:7 0:1 ingress-qos-map 3:9
+link add link e0.10 name in up type vlan protocol 802.1ad id 7 reorder_hdr off loose_binding on
+link add link e1 name e1.20 address 02:00:00:00:0a:0b type vlan id 20
+link add d0 up type dummy
+link set e0.10 type vlan egress-qos-map 6:0 2:3
+";
+    let router = control::network_file(net, "net.ip", &["e0", "e1"]).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(
+        shown(&router, "ip -d link show type vlan"),
+        "\
+4: e0.10@e0: <BROADCAST,MULTICAST> mtu 1500 state DOWN
+    link/ether 02:00:00:00:0e:00 brd ff:ff:ff:ff:ff:ff
+    vlan protocol 802.1Q id 10 <REORDER_HDR> 
+      ingress-qos-map { 3:9 } 
+      egress-qos-map { 0:1 2:3 } 
+5: in@e0.10: <NO-CARRIER,BROADCAST,MULTICAST,UP,M-DOWN> mtu 1500 state LOWERLAYERDOWN
+    link/ether 02:00:00:00:0e:00 brd ff:ff:ff:ff:ff:ff
+    vlan protocol 802.1ad id 7 <LOOSE_BINDING> 
+6: e1.20@e1: <BROADCAST,MULTICAST,M-DOWN> mtu 1500 state DOWN
+    link/ether 02:00:00:00:0a:0b brd ff:ff:ff:ff:ff:ff
+    vlan protocol 802.1Q id 20 <REORDER_HDR> 
+"
+    );
+    let dummy = shown(&router, "ip -d -o link show type dummy");
+    assert!(dummy.starts_with("7: d0: <BROADCAST,NOARP,UP,LOWER_UP> mtu 1500 state UNKNOWN\\    link/ether 06:"), "{dummy}");
+    assert!(dummy.ends_with("brd ff:ff:ff:ff:ff:ff\\    dummy \n"), "{dummy}");
+    assert!(shown(&router, "ip -d link show type vrf").is_empty());
+    assert_eq!(refused("ip -d route").0, "\"-details\" of \"ip route\" is not implemented yet");
 }
