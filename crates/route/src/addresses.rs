@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::{
-    Address4, Address6, ConfigError, Editor, Effect, Encap, Hop, IfIndex, Kind, LinkKind, Prefix, Put, RouteEntry, SCOPE_HOST, SCOPE_LINK,
+    Address4, Address6, ConfigError, Editor, Effect, Encap, Hop, IfIndex, Kind, Prefix, Put, RouteEntry, SCOPE_HOST, SCOPE_LINK,
     SCOPE_UNIVERSE, TableId,
 };
 
@@ -217,12 +217,7 @@ impl Editor {
     /// Gives every port, VLAN and dummy device that runs IPv6 without a link-local address the one made from its Ethernet address (RFC 4291 appendix A), which neighbour
     /// discovery can not do without.
     pub(crate) fn add_missing_link_locals(&mut self) {
-        let missing = |link: &&crate::Link| {
-            matches!(link.kind, LinkKind::Port(_) | LinkKind::Vlan(_) | LinkKind::Dummy)
-                && link.up
-                && link.has_ipv6()
-                && link.link_local().is_none()
-        };
+        let missing = |link: &&crate::Link| link.sends() && link.up && link.has_ipv6() && link.link_local().is_none();
         let missing: Vec<_> = self.links.iter().filter(missing).map(|link| (link.index, link.mac.0)).collect();
         for (index, [a, b, c, d, e, f]) in missing {
             let addr = Ipv6Addr::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f]);

@@ -205,6 +205,11 @@ impl Link {
         matches!(self.kind, LinkKind::Vrf(_))
     }
 
+    /// True when packets sent by it leave by a port, or end there: they are no kernel's.
+    pub fn sends(&self) -> bool {
+        matches!(self.kind, LinkKind::Port(_) | LinkKind::Vlan(_) | LinkKind::Dummy)
+    }
+
     /// IPv6 runs on the interface: not switched off, and the MTU allows it (RFC 8200 §5).
     pub fn has_ipv6(&self) -> bool {
         !self.conf6.disable_ipv6 && self.mtu as usize >= ipv6::MIN_MTU

@@ -12,7 +12,7 @@ pub const VLAN_MAX_ID: u16 = 4094;
 pub const VLAN_CODE_POINTS: usize = 8;
 const CODE_POINT_SHIFT: u32 = 13;
 /// VLAN sub-interfaces that may stand on top of each other.
-const MAX_TAGS: usize = 4;
+pub const VLAN_MAX_TAGS: usize = 4;
 /// What tells dummy devices apart by their Ethernet addresses from ports: both are locally administered.
 const DUMMY_MAC: u8 = 0x06;
 
@@ -94,7 +94,7 @@ pub struct WayOut {
     /// The port, by its place.
     pub port: usize,
     /// Protocol and control information of each tag, the outermost last.
-    tags: [(u16, u16); MAX_TAGS],
+    tags: [(u16, u16); VLAN_MAX_TAGS],
     len: usize,
 }
 
@@ -117,7 +117,7 @@ impl Links {
     /// # Errors
     /// Why it does not: something on the way is down, or there is no port at its end.
     pub fn way_out(&self, dev: IfIndex, priority: u32) -> Result<WayOut, DropReason> {
-        let (mut tags, mut len, mut at) = ([(0, 0); MAX_TAGS], 0, dev);
+        let (mut tags, mut len, mut at) = ([(0, 0); VLAN_MAX_TAGS], 0, dev);
         loop {
             let link = self.get(at).filter(|link| link.up).ok_or(DropReason::LinkDown)?;
             match link.kind {
@@ -136,7 +136,7 @@ impl Links {
 
     /// What stands at the lower end of the VLANs that `dev` is on: `dev` itself if it is none.
     pub fn below(&self, mut dev: IfIndex) -> Option<&Link> {
-        for _ in 0..=MAX_TAGS {
+        for _ in 0..=VLAN_MAX_TAGS {
             match self.get(dev)? {
                 Link { kind: LinkKind::Vlan(tag), .. } => dev = tag.parent,
                 link => return Some(link),
@@ -166,13 +166,13 @@ impl Editor {
     /// A name or tag that exists; a number beyond 4094; a device below that carries no Ethernet frames; too many on top of each other.
     pub fn vlan_add(&mut self, name: &str, tag: VlanTag, settings: &VlanChange) -> Result<IfIndex, ConfigError> {
         let parent = self.links.get(tag.parent).ok_or(ConfigError::Missing("device"))?;
-        if !matches!(parent.kind, LinkKind::Port(_) | LinkKind::Vlan(_) | LinkKind::Dummy) {
+        if !parent.sends() {
             return Err(ConfigError::Invalid("VLANs are not supported on this device: it must be a port, a VLAN or a dummy device"));
         }
         if tag.id > VLAN_MAX_ID {
             return Err(ConfigError::Invalid("a VLAN has a number from 0 to 4094"));
         }
-        if self.links.depth(tag.parent) >= MAX_TAGS {
+        if self.links.depth(tag.parent) >= VLAN_MAX_TAGS {
             return Err(ConfigError::Invalid("at most 4 VLANs may stand on top of each other"));
         }
         if self.links.iter().any(|link| link.kind == LinkKind::Vlan(tag)) {
@@ -316,7 +316,7 @@ mod tests {
         assert!(add("lo.1", tag(IfIndex::LO, 1)).unwrap_err().starts_with("VLANs are not supported"));
         assert!(add("gone.1", tag(IfIndex(77), 1)).is_err());
         let mut at = port;
-        for n in 0..MAX_TAGS {
+        for n in 0..VLAN_MAX_TAGS {
             at = add(&format!("n{n}"), tag(at, 11)).unwrap();
         }
         assert!(add("deep", tag(at, 11)).unwrap_err().contains("at most 4"));

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use route::{Editor, Encap, Family, FastHash, IfIndex, Kind, LinkKind, Prefix, RouteEntry, TableId};
+use route::{Editor, Encap, Family, FastHash, IfIndex, Kind, Prefix, RouteEntry, TableId};
 use srv6::Attributes;
 
 use super::decode::route::Place;
@@ -94,7 +94,7 @@ fn goes_up(editor: &Editor, entry: &RouteEntry) -> bool {
 }
 
 fn is_elsewhere(editor: &Editor, dev: IfIndex) -> bool {
-    dev == IfIndex::KERNEL || editor.links().get(dev).is_some_and(|link| !matches!(link.kind, LinkKind::Port(_)))
+    dev == IfIndex::KERNEL || editor.links().get(dev).is_some_and(|link| !link.sends())
 }
 
 fn note<A: Family>(up: &mut HashMap<TableId, HashSet<Prefix<A>>>, editor: &Editor, (table, prefix): Place<A>) {

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use plane::Tables;
-use route::{Editor, Hop, LinkKind, NexthopDoes, NexthopObject};
+use route::{Editor, Hop, Link, NexthopDoes, NexthopObject};
 
 use super::decode::encap::Encap;
 use super::decode::nexthop::{KernelNexthop, Nexthop};
@@ -82,8 +82,7 @@ enum Usable {
 
 /// Whether a way that can be taken over is used; none of one that can not.
 fn usable(editor: &Editor, snapshot: &Snapshot, way: &Way) -> Option<Usable> {
-    let by_port = editor.links().get(way.dev).is_some_and(|link| matches!(link.kind, LinkKind::Port(_)));
-    if !by_port || !matches!(way.encap.as_deref(), None | Some(Encap::Seg6 { .. })) {
+    if !editor.links().get(way.dev).is_some_and(Link::sends) || !matches!(way.encap.as_deref(), None | Some(Encap::Seg6 { .. })) {
         return None;
     }
     let up = snapshot.devices.get(&way.dev).is_some_and(|device| device.up);

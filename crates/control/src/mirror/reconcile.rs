@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plane::Tables;
 use route::{
     Action, Editor, Effect, FastHash, Hop, IfIndex, Kind, Link, LinkKind, MirroredRoute, NeighbourState, Prefix, Rule, Select, Selector,
-    SidId, TableId,
+    SidId, TableId, VLAN_MAX_TAGS,
 };
 use srv6::{Attributes, HmacKeys};
 
@@ -59,8 +59,10 @@ enum PortIs {
 }
 
 /// What of a device decides about its routes.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Seen {
+    /// Rules name devices.
+    name: Box<str>,
     up: bool,
     /// As [`Device::is_dead`], of IPv4 and IPv6.
     dead: [bool; 2],
@@ -230,7 +232,7 @@ impl Mirror {
         let mut now = BTreeMap::new();
         self.unsupported_devices.clear();
         for (index, device) in &snapshot.devices {
-            let kind = match self.kind(device, snapshot) {
+            let kind = match self.kind(device, snapshot, VLAN_MAX_TAGS) {
                 Ok(kind) => kind,
                 Err(reason) => {
                     self.unsupported_devices.push(Unsupported { what: format!("device {}", device.name), reason });
@@ -242,7 +244,7 @@ impl Mirror {
             }
             let dead = [device.is_dead(true), device.is_dead(false)];
             self.editor.mirror_dead(*index, dead[0], dead[1]);
-            now.insert(*index, Seen { up: device.up, dead, kind });
+            now.insert(*index, Seen { name: device.name.clone(), up: device.up, dead, kind });
         }
         let mut changed: HashSet<_> = self.devices.keys().filter(|index| !now.contains_key(index)).copied().collect();
         for index in &changed {
@@ -261,7 +263,8 @@ impl Mirror {
         changed
     }
 
-    fn kind(&self, device: &Device, snapshot: &Snapshot) -> Result<LinkKind, Reason> {
+    /// What a device is to the router. `deep`: so many VLANs below it are followed to what they stand on.
+    fn kind(&self, device: &Device, snapshot: &Snapshot, deep: usize) -> Result<LinkKind, Reason> {
         if device.index.0 >= MAX_IFINDEX {
             return Err(Reason::IfIndex);
         }
@@ -269,17 +272,26 @@ impl Mirror {
             PortIs::Named(name) => **name == *device.name,
             PortIs::Numbered(index) => *index == Some(device.index),
         });
-        let master = device.master.and_then(|master| snapshot.devices.get(&master));
-        match (&device.kind, place) {
-            (DeviceKind::Loopback, _) => Ok(LinkKind::Loopback),
-            (DeviceKind::Vrf(table), _) => Ok(LinkKind::Vrf(*table)),
-            (_, None) => Ok(LinkKind::Elsewhere),
-            (DeviceKind::Other(kind), Some(_)) => Err(Reason::Device(kind.clone())),
-            (DeviceKind::Ethernet, Some(place)) => match master {
-                Some(master) if !matches!(master.kind, DeviceKind::Vrf(_)) => Err(Reason::Master(master.name.clone())),
-                _ => Ok(LinkKind::Port(place)),
-            },
+        let kind = match (&device.kind, place) {
+            (DeviceKind::Loopback, _) => return Ok(LinkKind::Loopback),
+            (DeviceKind::Vrf(table), _) => return Ok(LinkKind::Vrf(*table)),
+            (DeviceKind::Vlan(..), Some(_)) => return Err(Reason::Device("vlan".into())),
+            (DeviceKind::Other(kind), Some(_)) => return Err(Reason::Device(kind.clone())),
+            (DeviceKind::Ethernet | DeviceKind::Dummy, Some(place)) => LinkKind::Port(place),
+            (DeviceKind::Dummy, None) => LinkKind::Dummy,
+            (DeviceKind::Vlan(tag, _), None) if self.is_own(tag.parent, snapshot, deep) => LinkKind::Vlan(*tag),
+            (DeviceKind::Vlan(..) | DeviceKind::Ethernet | DeviceKind::Other(_), None) => return Ok(LinkKind::Elsewhere),
+        };
+        match device.master.and_then(|master| snapshot.devices.get(&master)) {
+            Some(master) if !matches!(master.kind, DeviceKind::Vrf(_)) => Err(Reason::Master(master.name.clone())),
+            _ => Ok(kind),
         }
+    }
+
+    /// True of a device that is the router's own, so that a VLAN on it is.
+    fn is_own(&self, dev: IfIndex, snapshot: &Snapshot, deep: usize) -> bool {
+        let kind = snapshot.devices.get(&dev).filter(|_| deep > 0).map(|device| self.kind(device, snapshot, deep - 1));
+        matches!(kind, Some(Ok(LinkKind::Port(_) | LinkKind::Vlan(_) | LinkKind::Dummy)))
     }
 
     fn rules<A: Family>(&mut self, rules: &[KernelRule<A>], family: &str) {
@@ -315,6 +327,9 @@ fn made_link(device: &Device, kind: LinkKind, snapshot: &Snapshot) -> Link {
     let mut link = Link::new(device.index, &device.name, kind);
     (link.mac, link.mtu, link.up, link.group) = (device.mac, device.mtu, device.up, device.group);
     (link.conf4, link.conf6) = (device.conf4, device.conf6);
+    if let DeviceKind::Vlan(_, settings) = &device.kind {
+        link.vlan.clone_from(settings);
+    }
     if let Some(master) = device.master.and_then(|master| snapshot.devices.get(&master))
         && let DeviceKind::Vrf(table) = master.kind
     {

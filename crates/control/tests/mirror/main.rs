@@ -9,3 +9,4 @@ mod golden;
 mod lab;
 mod messages;
 mod render;
+mod vlans;

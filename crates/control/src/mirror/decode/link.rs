@@ -1,6 +1,6 @@
 //! `RTM_NEWLINK`, `RTM_DELLINK`: devices, and their settings, which come along.
 
-use route::{Conf4, Conf6, IfIndex, TableId};
+use route::{Conf4, Conf6, IfIndex, TableId, VLAN_8021AD, VLAN_8021Q, VLAN_MAX_ID, VlanChange, VlanSettings, VlanTag};
 use wire::Mac;
 
 use super::message::{ACKNOWLEDGE, NEW_LINK, REQUEST, build, push_attribute};
@@ -11,13 +11,22 @@ const HEADER_LEN: usize = 16;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
 const IFLA_MASTER: u16 = 10;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_AF_SPEC: u16 = 26;
 const IFLA_GROUP: u16 = 27;
+const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const IFLA_VRF_TABLE: u16 = 1;
+const IFLA_VLAN_ID: u16 = 1;
+const IFLA_VLAN_FLAGS: u16 = 2;
+const IFLA_VLAN_EGRESS_QOS: u16 = 3;
+const IFLA_VLAN_INGRESS_QOS: u16 = 4;
+const IFLA_VLAN_PROTOCOL: u16 = 5;
+const VLAN_FLAG_REORDER_HDR: u32 = 1;
+const VLAN_FLAG_LOOSE_BINDING: u32 = 4;
 const IFLA_INET_CONF: u16 = 1;
 const IFLA_INET6_CONF: u16 = 2;
 const ARPHRD_ETHER: u16 = 1;
@@ -34,6 +43,10 @@ pub enum DeviceKind {
     Loopback,
     /// A VRF device.
     Vrf(TableId),
+    /// A VLAN sub-interface.
+    Vlan(VlanTag, VlanSettings),
+    /// A dummy device: an Ethernet device whose packets end there.
+    Dummy,
     /// Another, by the name that `ip link` has for it, or `arphrd N`.
     Other(Box<str>),
 }
@@ -73,7 +86,7 @@ impl Device {
 }
 
 /// Kinds of `ip link add … type`, whose devices are ends of a wire.
-const ETHERNET_KINDS: [&str; 6] = ["", "veth", "dummy", "tun", "netdevsim", "netkit"];
+const ETHERNET_KINDS: [&str; 5] = ["", "veth", "tun", "netdevsim", "netkit"];
 
 /// Reads a device; none of another message or one that has no number and name.
 pub fn link(body: &[u8]) -> Option<Device> {
@@ -96,12 +109,14 @@ pub fn link(body: &[u8]) -> Option<Device> {
         // What the kernel says nothing about is a device without IPv6.
         conf6: Conf6 { disable_ipv6: true, ..Conf6::default() },
     };
-    let mut info: &[u8] = &[];
+    let (mut info, mut below, mut elsewhere): (&[u8], _, _) = (&[], None, false);
     for (kind, value) in attributes(body.get(HEADER_LEN..)?) {
         match kind {
             IFLA_ADDRESS => device.mac = value.try_into().map(Mac).unwrap_or_default(),
             IFLA_IFNAME => device.name = text(value)?.into(),
             IFLA_MTU => device.mtu = u32_of(value)?,
+            IFLA_LINK => below = u32_of(value).map(IfIndex),
+            IFLA_LINK_NETNSID => elsewhere = true,
             IFLA_MASTER => device.master = u32_of(value).filter(|master| *master != 0).map(IfIndex),
             IFLA_GROUP => device.group = u32_of(value)?,
             IFLA_LINKINFO => info = value,
@@ -109,7 +124,7 @@ pub fn link(body: &[u8]) -> Option<Device> {
             _ => {}
         }
     }
-    device.kind = device_kind(arphrd, info);
+    device.kind = device_kind(arphrd, info, below.filter(|_| !elsewhere));
     (index != 0 && !device.name.is_empty()).then_some(device)
 }
 
@@ -131,21 +146,42 @@ pub fn set_up(sequence: u32, index: IfIndex, master: Option<IfIndex>) -> Vec<u8>
     build(NEW_LINK, REQUEST | ACKNOWLEDGE, sequence, &body)
 }
 
-fn device_kind(arphrd: u16, info: &[u8]) -> DeviceKind {
+/// What a device is. `below`: the device that it stands on, if that is of the same namespace.
+fn device_kind(arphrd: u16, info: &[u8], below: Option<IfIndex>) -> DeviceKind {
     let kind = attribute(info, IFLA_INFO_KIND).and_then(text).unwrap_or_default();
+    let data = attribute(info, IFLA_INFO_DATA).unwrap_or_default();
     match (arphrd, kind) {
         (ARPHRD_LOOPBACK, _) => DeviceKind::Loopback,
-        (_, "vrf") => {
-            let data = attribute(info, IFLA_INFO_DATA).unwrap_or_default();
-            match attribute(data, IFLA_VRF_TABLE).and_then(u32_of) {
-                Some(table) => DeviceKind::Vrf(TableId(table)),
-                None => DeviceKind::Other("vrf without a table".into()),
-            }
-        }
+        (_, "vrf") => match attribute(data, IFLA_VRF_TABLE).and_then(u32_of) {
+            Some(table) => DeviceKind::Vrf(TableId(table)),
+            None => DeviceKind::Other("vrf without a table".into()),
+        },
+        (ARPHRD_ETHER, "vlan") => match below.and_then(|below| vlan(data, below)) {
+            Some((tag, settings)) => DeviceKind::Vlan(tag, settings),
+            None => DeviceKind::Other("vlan without a device below it here".into()),
+        },
+        (ARPHRD_ETHER, "dummy") => DeviceKind::Dummy,
         (ARPHRD_ETHER, kind) if ETHERNET_KINDS.contains(&kind) => DeviceKind::Ethernet,
         (arphrd, "") => DeviceKind::Other(format!("arphrd {arphrd}").into()),
         (_, kind) => DeviceKind::Other(kind.into()),
     }
+}
+
+/// Tag and settings of a VLAN sub-interface; none of one that cannot be.
+fn vlan(data: &[u8], parent: IfIndex) -> Option<(VlanTag, VlanSettings)> {
+    let id = u16_at(attribute(data, IFLA_VLAN_ID)?, 0).filter(|id| *id <= VLAN_MAX_ID)?;
+    let protocol = attribute(data, IFLA_VLAN_PROTOCOL).map_or(Some(VLAN_8021Q), |value| u16_at(value, 0).map(u16::from_be))?;
+    let flags = attribute(data, IFLA_VLAN_FLAGS).and_then(|flags| u32_at(flags, 0)).unwrap_or(VLAN_FLAG_REORDER_HDR);
+    let pairs =
+        |kind| attribute(data, kind).into_iter().flat_map(attributes).filter_map(|(_, pair)| Some((u32_at(pair, 0)?, u32_at(pair, 4)?)));
+    let mut settings = VlanSettings::default();
+    settings.change(&VlanChange {
+        reorder_hdr: Some(flags & VLAN_FLAG_REORDER_HDR != 0),
+        loose_binding: Some(flags & VLAN_FLAG_LOOSE_BINDING != 0),
+        ingress: pairs(IFLA_VLAN_INGRESS_QOS).map(|(code_point, priority)| (code_point as u8, priority)).collect(),
+        egress: pairs(IFLA_VLAN_EGRESS_QOS).map(|(priority, code_point)| (priority, code_point as u8)).collect(),
+    });
+    matches!(protocol, VLAN_8021Q | VLAN_8021AD).then_some((VlanTag { parent, protocol, id }, settings))
 }
 
 /// The settings `net.ipv4.conf.DEV.*` and `net.ipv6.conf.DEV.*`: arrays of numbers, in the order of `IPV4_DEVCONF_…` (which begin at 1) and
@@ -178,5 +214,46 @@ fn settings(families: &[u8], device: &mut Device) {
                 seg6_require_hmac: number(45).clamp(-1, 1) as i8,
             };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device of number 7 with these attributes; `kind` and `data` are its link information.
+    fn told(kind: &str, data: &[u8], others: &[(u16, &[u8])]) -> DeviceKind {
+        let mut body = vec![0; HEADER_LEN];
+        body[2..4].copy_from_slice(&ARPHRD_ETHER.to_ne_bytes());
+        body[4..8].copy_from_slice(&7u32.to_ne_bytes());
+        let mut info = Vec::new();
+        push_attribute(&mut info, IFLA_INFO_KIND, kind.as_bytes());
+        push_attribute(&mut info, IFLA_INFO_DATA, data);
+        push_attribute(&mut body, IFLA_IFNAME, b"name\0");
+        push_attribute(&mut body, IFLA_LINKINFO, &info);
+        others.iter().for_each(|(kind, value)| push_attribute(&mut body, *kind, value));
+        link(&body).expect("a device").kind
+    }
+
+    #[test]
+    fn a_vlan_is_read_with_its_tag_and_its_maps() {
+        let below = (IFLA_LINK, &3u32.to_ne_bytes()[..]);
+        let pair = |from: u32, to: u32| [from.to_ne_bytes(), to.to_ne_bytes()].concat();
+        let mut map = Vec::new();
+        push_attribute(&mut map, 1, &pair(6, 7));
+        push_attribute(&mut map, 1, &pair(0, 1));
+        let mut data = Vec::new();
+        push_attribute(&mut data, IFLA_VLAN_PROTOCOL, &[0x88, 0xa8]);
+        push_attribute(&mut data, IFLA_VLAN_ID, &100u16.to_ne_bytes());
+        push_attribute(&mut data, IFLA_VLAN_FLAGS, &pair(VLAN_FLAG_LOOSE_BINDING, u32::MAX));
+        push_attribute(&mut data, IFLA_VLAN_EGRESS_QOS, &map);
+        let tag = VlanTag { parent: IfIndex(3), protocol: VLAN_8021AD, id: 100 };
+        let settings = VlanSettings { reorder_hdr: false, loose_binding: true, egress: vec![(0, 1), (6, 7)], ..VlanSettings::default() };
+        assert_eq!(told("vlan", &data, &[below]), DeviceKind::Vlan(tag, settings));
+
+        let other = |kind| matches!(kind, DeviceKind::Other(_));
+        assert!(other(told("vlan", &data, &[])) && other(told("vlan", &data, &[below, (IFLA_LINK_NETNSID, &[0; 4])])));
+        assert!(other(told("vlan", &[], &[below])), "no number");
+        assert_eq!(told("dummy", &[], &[]), DeviceKind::Dummy);
     }
 }
