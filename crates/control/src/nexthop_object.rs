@@ -1,6 +1,8 @@
 //! `ip nexthop`: ways out that routes name by number (`nhid`).
 
-use ::route::{IfIndex, NexthopDoes, NexthopObject};
+use std::num::NonZeroU16;
+
+use ::route::{IfIndex, NexthopDoes, NexthopObject, ResilientSpec};
 
 use crate::address::Family;
 use crate::command::{self, Seen, Verb, verb};
@@ -48,8 +50,8 @@ pub enum NexthopKind<'t> {
     Way(Nexthop<'t>),
     /// Packets are dropped.
     Blackhole,
-    /// Others, by number, with their weights.
-    Group(Spanned<Vec<(u32, u16)>>),
+    /// Others, by number, with their weights; and what is said of a resilient group.
+    Group(Spanned<Vec<(u32, u16)>>, Option<ResilientSpec>),
 }
 
 /// Which nexthop objects.
@@ -80,6 +82,19 @@ impl<'t> NexthopSelector<'t> {
     }
 }
 
+/// Which buckets of resilient groups.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct BucketSelector<'t> {
+    /// Only those of this group.
+    pub group: Option<Spanned<u32>>,
+    /// Only this one of the group.
+    pub index: Option<Spanned<u16>>,
+    /// Only those of this member.
+    pub member: Option<Spanned<u32>>,
+    /// Only those of members that leave by this device.
+    pub device: Option<Word<'t>>,
+}
+
 /// Which nexthop objects are meant.
 #[derive(Debug)]
 pub(crate) struct Selected {
@@ -95,7 +110,7 @@ impl Selected {
         let on = |dev| matches!(&object.does, NexthopDoes::Way(hop) if hop.dev == dev);
         self.id.is_none_or(|wanted| id == wanted)
             && self.device.is_none_or(on)
-            && (!self.groups || matches!(object.does, NexthopDoes::Group(_)))
+            && (!self.groups || matches!(object.does, NexthopDoes::Group(..)))
             && self.protocol.is_none_or(|protocol| object.protocol == protocol)
     }
 }
@@ -117,7 +132,7 @@ const VERBS: &[Keyword<Verb<Operation>>] = &[
     short("lst", Verb::Show),
     short("get", Verb::Show),
     short("flush", Verb::Do(Operation::Flush)),
-    short("bucket", Verb::Later),
+    short("bucket", Verb::Show),
 ];
 
 #[derive(Clone, Copy, Debug)]
@@ -147,15 +162,17 @@ const KEYS: &[Keyword<Key>] = &[
     short("protocol", Key::Protocol),
     full("type", Key::Type),
     full("fdb", Key::Fdb),
-    full("buckets", Key::Later),
-    full("idle_timer", Key::Later),
-    full("unbalanced_timer", Key::Later),
     full("hw_stats", Key::Later),
 ];
 
 /// Whether a verb of `ip nexthop` shows something.
 pub(crate) fn seen(word: &str) -> Seen {
     command::seen(VERBS, word)
+}
+
+/// True of the verb that is about buckets.
+pub(crate) fn is_bucket(word: &str) -> bool {
+    keyword::find(VERBS, word).is_some_and(|verb| verb.word == "bucket")
 }
 
 /// Reads what follows `ip nexthop`.
@@ -176,7 +193,7 @@ pub(crate) fn parse<'t>(words: &mut Words<'_, 't>, family: Option<Family>) -> Re
 }
 
 fn put<'t>(words: &mut Words<'_, 't>, mut family: Option<Family>, verb: Word<'t>, replace: bool) -> Result<NexthopPut<'t>, Error> {
-    let (mut number, mut way, mut blackhole, mut group, mut protocol) = (None, Nexthop::EMPTY, None, None, None);
+    let (mut number, mut way, mut blackhole, mut group, mut resilient, mut protocol) = (None, Nexthop::EMPTY, None, None, None, None);
     while let Some(word) = words.next() {
         let Some(keyword) = keyword::find(KEYS, word.text) else {
             return Err(unknown(word, "keyword", keyword::words_of(KEYS, |key| !matches!(key, Key::Later | Key::Fdb))));
@@ -190,13 +207,7 @@ fn put<'t>(words: &mut Words<'_, 't>, mut family: Option<Family>, verb: Word<'t>
             Key::Blackhole => once(&mut blackhole, word, word)?,
             Key::Group => once(&mut group, members(words.value("members (ID[,WEIGHT]/ID[,WEIGHT]…)")?)?, word)?,
             Key::Protocol => once(&mut protocol, protocol::parse(words.value("a protocol")?)?, word)?,
-            Key::Type => {
-                let kind = words.value("a type of group")?;
-                if kind.text != "mpath" {
-                    return Err(Error::not_implemented(kind.span, format!("a nexthop group of type \"{}\"", kind.text))
-                        .accepting(vec!["mpath".to_owned()]));
-                }
-            }
+            Key::Type => resilient = group_type(words)?,
             Key::Fdb => {
                 return Err(Error::not_implemented(word.span, "a nexthop of a forwarding database (\"fdb\")".to_owned())
                     .hint("noref has routes only; VXLAN and bridges, whose databases would name it, are not there"));
@@ -205,7 +216,7 @@ fn put<'t>(words: &mut Words<'_, 't>, mut family: Option<Family>, verb: Word<'t>
         }
     }
     let does = match (blackhole, group, way == Nexthop::EMPTY) {
-        (None, Some(group), true) => NexthopKind::Group(group),
+        (None, Some(group), true) => NexthopKind::Group(group, resilient),
         (Some(_), None, true) => NexthopKind::Blackhole,
         (None, None, false) => NexthopKind::Way(way),
         (None, None, true) => return Err(words.incomplete("\"ip nexthop\"", "a device, \"blackhole\" or a group")),
@@ -213,6 +224,51 @@ fn put<'t>(words: &mut Words<'_, 't>, mut family: Option<Family>, verb: Word<'t>
         (None, Some(group), false) => return Err(Error::refused(group.span, "a group has no way out of its own")),
     };
     Ok(NexthopPut { verb, replace, id: number, family: family.unwrap_or(Family::V4), does, protocol })
+}
+
+/// Reads what follows `type`: `mpath`, or `resilient` with what belongs to it.
+fn group_type(words: &mut Words<'_, '_>) -> Result<Option<ResilientSpec>, Error> {
+    const TYPES: [&str; 2] = ["mpath", "resilient"];
+    let kind = words.value("a type of group")?;
+    match kind.text {
+        "mpath" => Ok(None),
+        "resilient" => resilient(words).map(Some),
+        _ => Err(unknown(kind, "type of group", TYPES.map(str::to_owned).to_vec())),
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum ResilientKey {
+    Buckets,
+    IdleTimer,
+    UnbalancedTimer,
+}
+
+const RESILIENT_KEYS: &[Keyword<ResilientKey>] = &[
+    full("buckets", ResilientKey::Buckets),
+    full("idle_timer", ResilientKey::IdleTimer),
+    full("unbalanced_timer", ResilientKey::UnbalancedTimer),
+];
+
+/// Reads what may be said of a resilient group; seconds become hundredths of them.
+fn resilient(words: &mut Words<'_, '_>) -> Result<ResilientSpec, Error> {
+    /// The most whole seconds that netlink can tell in hundredths.
+    const MOST: u64 = u32::MAX as u64 / 100 - 1;
+    let mut spec = ResilientSpec::default();
+    while let Some(word) = words.peek() {
+        let Some(keyword) = keyword::find(RESILIENT_KEYS, word.text) else { break };
+        words.next();
+        let mut number = |what, least, most| Ok::<_, Error>(number::in_range(words.value(what)?, what, least, most)?.value);
+        match keyword.key {
+            ResilientKey::Buckets => {
+                let buckets = number("a number of buckets", 1, u16::MAX.into())?;
+                once(&mut spec.buckets, NonZeroU16::MIN.saturating_add(buckets as u16 - 1), word)?;
+            }
+            ResilientKey::IdleTimer => once(&mut spec.idle_timer, 100 * number("a number of seconds", 0, MOST)? as u32, word)?,
+            ResilientKey::UnbalancedTimer => once(&mut spec.unbalanced_timer, 100 * number("a number of seconds", 0, MOST)? as u32, word)?,
+        }
+    }
+    Ok(spec)
 }
 
 fn id(words: &mut Words<'_, '_>) -> Result<Spanned<u32>, Error> {
@@ -271,6 +327,40 @@ pub(crate) fn selector<'t>(words: &mut Words<'_, 't>, what: &str) -> Result<Next
     Ok(selector)
 }
 
+/// Reads which buckets are meant, behind `ip nexthop bucket`.
+pub(crate) fn bucket<'t>(words: &mut Words<'_, 't>) -> Result<BucketSelector<'t>, Error> {
+    const VERBS: &[Keyword<bool>] = &[short("list", false), short("show", false), short("lst", false), short("get", true)];
+    const KEYS: &[&str] = &["id", "nhid", "dev"];
+    let get = match words.next() {
+        None => return Ok(BucketSelector::default()),
+        Some(verb) => keyword::find(VERBS, verb.text).ok_or_else(|| unknown(verb, "command", keyword::words(VERBS)))?.key,
+    };
+    let mut selector = BucketSelector::default();
+    while let Some(word) = words.next() {
+        match word.text {
+            "id" => once(&mut selector.group, id(words)?, word)?,
+            "index" if get => {
+                let index = number::in_range(words.value("a number")?, "the number of a bucket", 0, u16::MAX.into())?;
+                once(&mut selector.index, Spanned::new(index.value as u16, index.span), word)?;
+            }
+            "nhid" if !get => once(&mut selector.member, id(words)?, word)?,
+            "dev" if !get => once(&mut selector.device, words.value("a device")?, word)?,
+            "vrf" | "master" if !get => return Err(Error::not_implemented(word.span, format!("\"{}\" of buckets to show", word.text))),
+            _ => {
+                return Err(unknown(
+                    word,
+                    "keyword",
+                    if get { &["id", "index"] } else { KEYS }.iter().map(|key| (*key).to_owned()).collect(),
+                ));
+            }
+        }
+    }
+    if get && (selector.group.is_none() || selector.index.is_none()) {
+        return Err(words.incomplete("\"ip nexthop bucket get\"", "a group and a bucket (id ID index INDEX)"));
+    }
+    Ok(selector)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,8 +380,12 @@ mod tests {
         assert_eq!((way.id.unwrap().value, way.family, way.protocol.unwrap().value, way.replace), (7, Family::V6, 11, false));
         assert!(matches!(way.does, NexthopKind::Way(Nexthop { onlink: true, device: Some(_), .. })));
         assert_eq!(object("ip -6 nexthop replace id 8 blackhole").does, NexthopKind::Blackhole);
-        let NexthopKind::Group(members) = object("ip nexthop add id 9 group 7/8,300").does else { panic!() };
+        let NexthopKind::Group(members, None) = object("ip nexthop add id 9 group 7/8,300 type mpath").does else { panic!() };
         assert_eq!(members.value, [(7, 1), (8, 300)]);
+        let line = "ip nexthop replace id 9 type resilient idle_timer 42949671 buckets 65535 group 7/8 proto bgp";
+        let NexthopKind::Group(_, Some(resilient)) = object(line).does else { panic!() };
+        let expected = ResilientSpec { buckets: NonZeroU16::new(65535), idle_timer: Some(4_294_967_100), unbalanced_timer: None };
+        assert_eq!(resilient, expected);
     }
 
     #[test]
@@ -301,7 +395,15 @@ mod tests {
         assert_eq!(fault("ip nexthop add id 1 blackhole dev e1"), "a blackhole has neither members nor a way out");
         assert!(fault("ip nexthop add id 1 group 2,0").starts_with("\"2,0\" is not a group"));
         assert!(fault("ip nexthop add id 0 dev e1").starts_with("\"0\" is not the number of a nexthop"));
-        assert_eq!(fault("ip nexthop add id 1 group 2 type resilient"), "a nexthop group of type \"resilient\" is not implemented yet");
+        assert_eq!(fault("ip nexthop add id 1 group 2 type weighted"), "unknown type of group \"weighted\"");
+        assert_eq!(fault("ip nexthop add id 1 group 2 buckets 4"), "unknown keyword \"buckets\"");
+        assert!(
+            fault("ip nexthop add id 1 group 2 type resilient buckets 0").starts_with("\"0\" is not a number of buckets: it must be 1 to")
+        );
+        assert!(fault("ip nexthop add id 1 group 2 type resilient idle_timer 1.5").starts_with("\"1.5\" is not a number of seconds"));
+        assert!(
+            fault("ip nexthop add id 1 group 2 type resilient idle_timer 42949672").starts_with("\"42949672\" is not a number of seconds")
+        );
         assert_eq!(fault("ip nexthop add id 1 via 10.0.0.2 fdb"), "a nexthop of a forwarding database (\"fdb\") is not implemented yet");
         assert_eq!(fault("ip nexthop del dev e1"), "unknown keyword \"dev\"");
         assert_eq!(fault("ip nexthop flush fdb"), "\"fdb\" of nexthops to flush is not implemented yet");

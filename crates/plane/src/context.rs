@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rcu::Guard;
-use route::{Address, Dst, Flow, IfIndex, Kind, Link, LinkKind, Links, Nexthop, RouteRefs, Settings, Sharing, TableId};
+use route::{Address, Dst, Flow, IfIndex, Kind, Link, LinkKind, Links, Nexthop, RouteRefs, Settings, Sharing, TableId, Tick};
 use srv6::{Env, FlowLabel};
 
 use crate::packet::{Packet, Version};
@@ -91,7 +91,11 @@ impl<'a, 'g> Context<'a, 'g> {
 
     /// True when the way of a route that a packet takes depends on a neighbour being asked for, which packets before it in its burst may do.
     pub(crate) fn waits_for_turn(&self, dst: &Dst, packet: &Packet) -> bool {
-        let by_neighbour = dst.sharing == Sharing::Answering || self.settings.multipath_use_neigh && packet.version == Version::V4;
+        let by_neighbour = match dst.sharing {
+            Sharing::Plain => self.settings.multipath_use_neigh && packet.version == Version::V4,
+            Sharing::Answering => true,
+            Sharing::Resilient(_) => false,
+        };
         let unsure = |hop: &Nexthop| hop.gateway.as_ref().is_some_and(|gateway| !gateway.load().0.is_valid());
         !packet.in_turn && dst.is_shared() && by_neighbour && dst.hops().any(unsure)
     }
@@ -99,8 +103,8 @@ impl<'a, 'g> Context<'a, 'g> {
     /// The way of a route that a packet takes.
     #[inline]
     pub(crate) fn select<'d>(&self, dst: &'d Dst, packet: &Packet) -> Option<(u16, &'d Nexthop)> {
-        let hash = if dst.is_shared() { self.hash(packet) } else { 0 };
-        dst.select(hash, self.settings.multipath_use_neigh && packet.version == Version::V4)
+        let (hash, now) = if dst.is_shared() { (self.hash(packet), Tick::from_nanos(packet.time.0)) } else { (0, Tick::default()) };
+        dst.select(hash, self.settings.multipath_use_neigh && packet.version == Version::V4, now)
     }
 
     /// A lookup for a packet that the router makes, in the VRF of `near`.

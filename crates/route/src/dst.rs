@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rcu::Ref;
 
-use crate::{Choice, IfIndex, Neighbour, NeighbourState, PolicyId, SidId};
+use crate::{Buckets, Choice, IfIndex, Neighbour, NeighbourState, PolicyId, SidId, Tick};
 
 /// The route a packet carries: borrowed, or held so that it may be parked. One word.
 pub type DstRef<'g> = Ref<'g, Dst>;
@@ -125,13 +125,15 @@ pub struct Metrics {
 }
 
 /// How flows choose among the ways of a route.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub enum Sharing {
     /// By their hash alone.
     #[default]
     Plain,
     /// By their hash among the ways whose gateway can be used: `fib_multipath_use_neigh`, and always in groups of nexthop objects.
     Answering,
+    /// By the bucket that their hash falls into: in resilient groups of nexthop objects.
+    Resilient(Arc<Buckets>),
 }
 
 impl Dst {
@@ -175,18 +177,22 @@ impl Dst {
     /// True when it takes a flow's hash to [`select`](Dst::select) its way.
     #[inline]
     pub fn is_shared(&self) -> bool {
-        !self.more.is_empty()
+        !self.more.is_empty() || matches!(self.sharing, Sharing::Resilient(_))
     }
 
-    /// The way that a flow of this hash, 31 bits, takes; `use_neigh` as [`Sharing::Answering`].
+    /// The way that a flow of this hash, 31 bits, takes `now`; `use_neigh` as [`Sharing::Answering`].
     #[inline]
-    pub fn select(&self, hash: u32, use_neigh: bool) -> Option<(u16, &Nexthop)> {
+    pub fn select(&self, hash: u32, use_neigh: bool, now: Tick) -> Option<(u16, &Nexthop)> {
         let first = self.nexthop.as_ref()?;
+        if let Sharing::Resilient(buckets) = &self.sharing {
+            let place = buckets.select(hash, now);
+            return self.hop(place).map(|way| (place, way));
+        }
         if self.more.is_empty() {
             return Some((0, first));
         }
         let mut ways = (0..).zip(self.hops());
-        if !use_neigh && self.sharing == Sharing::Plain {
+        if !use_neigh && matches!(self.sharing, Sharing::Plain) {
             return ways.find(|(_, way)| hash < way.until);
         }
         // The first that can be used takes what no other way can take (Linux `fib_select_multipath`, `nexthop_select_path`).
@@ -226,7 +232,7 @@ mod tests {
     #[test]
     fn flows_are_shared_by_weight() {
         let dst = Dst::through(Kind::Unicast, [hop(2, 1), hop(3, 3)]);
-        let taken = |hash: u32| dst.select(hash, false).map(|(place, hop)| (place, hop.dev.0));
+        let taken = |hash: u32| dst.select(hash, false, Tick::default()).map(|(place, hop)| (place, hop.dev.0));
         assert_eq!(taken(0), Some((0, 2)));
         assert_eq!(taken((1 << 29) - 1), Some((0, 2)));
         assert_eq!(taken(1 << 29), Some((1, 3)));
@@ -237,7 +243,10 @@ mod tests {
     fn weights_of_any_size_share_all_hash_values() {
         for weights in [&[256, 1, 7][..], &[1; 3], &[65535; 300], &[3, 5, 11, 13]] {
             let dst = Dst::through(Kind::Unicast, (2..).zip(weights).map(|(dev, weight)| hop(dev, *weight)));
-            assert!(dst.select((1 << 31) - 1, false).is_some_and(|(place, _)| usize::from(place) == weights.len() - 1), "{weights:?}");
+            assert!(
+                dst.select((1 << 31) - 1, false, Tick::default()).is_some_and(|(place, _)| usize::from(place) == weights.len() - 1),
+                "{weights:?}"
+            );
         }
     }
 
@@ -246,7 +255,7 @@ mod tests {
         let neighbours: Vec<_> = (0..3).map(|n| Arc::new(Neighbour::new(IfIndex(n), IpAddr::from([10, 1, n as u8, 2])))).collect();
         let ways = (2..).zip(&neighbours).map(|(dev, neighbour)| Nexthop { gateway: Some(neighbour.clone()), ..hop(dev, 1) });
         let dst = Dst { sharing: Sharing::Answering, ..Dst::through(Kind::Unicast, ways) };
-        let taken = |hash: u32| dst.select(hash, false).map(|(_, hop)| hop.dev.0);
+        let taken = |hash: u32| dst.select(hash, false, Tick::default()).map(|(_, hop)| hop.dev.0);
         assert_eq!([0, 1 << 30, (1 << 31) - 1].map(taken), [Some(2), Some(3), Some(4)]);
         neighbours[1].store(NeighbourState::Failed, Mac::default());
         assert_eq!([0, 1 << 30, (1 << 31) - 1].map(taken), [Some(2), Some(4), Some(4)]);

@@ -11,7 +11,7 @@ use crate::naming::Naming;
 use crate::rib::Rib;
 use crate::{
     Address, ConfigError, Effect, Encap, Fib, IfIndex, LinkKind, Links, MarkRule, NeighbourState, Neighbours, Prefix, RouteEntry, Rule,
-    Settings, TableId,
+    Settings, TableId, Tick,
 };
 
 /// What workers read. Nothing in it is changed under them: a change publishes a new value.
@@ -80,6 +80,7 @@ pub struct Editor {
     /// What the commit makes of neighbours: known so, or no more.
     neighbours: HashMap<(IfIndex, IpAddr), Option<(NeighbourState, wire::Mac)>>,
     naming: Naming,
+    pub(crate) now: Tick,
     /// The tables are those of a kernel that has derived what is to be derived.
     pub(crate) mirrors: bool,
 }
@@ -113,6 +114,7 @@ impl Editor {
             rib6: Rib::new(&domain),
             neighbours: HashMap::new(),
             naming: Naming::default(),
+            now: Tick::default(),
             mirrors: false,
         };
         // IPv6 has no table `default` in its rules.
@@ -124,6 +126,16 @@ impl Editor {
     /// What workers read.
     pub fn network(&self) -> &Arc<Network> {
         &self.network
+    }
+
+    /// Says what time it is. Changes that depend on it are made as of then; it stands still in between.
+    pub fn set_time(&mut self, now: Tick) {
+        self.now = now;
+    }
+
+    /// What time it is, as far as was said.
+    pub fn time(&self) -> Tick {
+        self.now
     }
 
     /// Makes all changes since the last commit visible to workers.

@@ -3,8 +3,9 @@
 //! Routes of the same object that differ in nothing else share one `Dst`: to replace an object is to publish that `Dst` anew, whatever the number of prefixes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use crate::{ConfigError, Editor, Encap, Family, Hop, HopSpec, IfIndex, Kind, TableId};
+use crate::{ConfigError, Editor, Encap, Family, Hop, HopSpec, IfIndex, Kind, Resilient, ResilientSpec, Sharing, TableId, Tick};
 
 /// What a nexthop object is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,8 +25,8 @@ pub enum NexthopDoes {
     Way(Hop),
     /// They drop packets.
     Blackhole,
-    /// They have the ways of these other objects, with these weights.
-    Group(Vec<(u32, u16)>),
+    /// They have the ways of these other objects, with these weights; flows take them by their hash, or by the buckets of a resilient group.
+    Group(Vec<(u32, u16)>, Option<Resilient>),
 }
 
 /// A nexthop object, as an operator writes it.
@@ -35,8 +36,8 @@ pub enum NexthopSpec {
     Way(HopSpec),
     /// `blackhole`.
     Blackhole,
-    /// `group`.
-    Group(Vec<(u32, u16)>),
+    /// `group`, of type `mpath` or `resilient`.
+    Group(Vec<(u32, u16)>, Option<ResilientSpec>),
 }
 
 /// All objects, and what those that changed were at the last commit. Each family's tables have them, changed together.
@@ -70,14 +71,14 @@ impl Nexthops {
         match &self.get(id)?.does {
             NexthopDoes::Way(hop) => Some((None, vec![*hop])),
             NexthopDoes::Blackhole => Some((Some(Kind::Blackhole), Vec::new())),
-            NexthopDoes::Group(members) => {
+            NexthopDoes::Group(members, _) => {
                 let mut hops = Vec::with_capacity(members.len());
                 for (member, weight) in members {
                     match self.get(*member).map(|object| &object.does) {
                         Some(NexthopDoes::Way(hop)) => hops.push(Hop { weight: *weight, ..*hop }),
                         // The only one of its group.
                         Some(NexthopDoes::Blackhole) => return Some((Some(Kind::Blackhole), Vec::new())),
-                        Some(NexthopDoes::Group(_)) | None => {}
+                        Some(NexthopDoes::Group(..)) | None => {}
                     }
                 }
                 Some((None, hops))
@@ -85,35 +86,42 @@ impl Nexthops {
         }
     }
 
-    /// True of a group.
-    pub(crate) fn is_group(&self, id: u32) -> bool {
-        self.get(id).is_some_and(|object| matches!(object.does, NexthopDoes::Group(_)))
+    /// How flows choose among the ways of its routes, in IPv6 or not.
+    pub(crate) fn sharing(&self, id: u32, v6: bool) -> Sharing {
+        match self.get(id).map(|object| &object.does) {
+            // In IPv4 Linux does not choose, and takes no note of the flow, where there is one member only.
+            Some(NexthopDoes::Group(members, Some(resilient))) if v6 || members.len() > 1 => {
+                let is_way = |id: &u32| matches!(self.get(*id), Some(NexthopObject { does: NexthopDoes::Way(_), .. }));
+                let ways: Vec<_> = members.iter().map(|(member, _)| *member).filter(is_way).collect();
+                Sharing::Resilient(Arc::new(resilient.compile(&ways)))
+            }
+            Some(NexthopDoes::Group(..)) => Sharing::Answering,
+            Some(NexthopDoes::Way(_) | NexthopDoes::Blackhole) | None => Sharing::Plain,
+        }
     }
 
     /// The groups that have it as a member.
     fn groups_of(&self, id: u32) -> impl Iterator<Item = u32> {
-        let has = move |object: &NexthopObject| matches!(&object.does, NexthopDoes::Group(members) if members.iter().any(|(member, _)| *member == id));
+        let has = move |object: &NexthopObject| matches!(&object.does, NexthopDoes::Group(members, _) if members.iter().any(|(member, _)| *member == id));
         self.iter().filter(move |(_, object)| has(object)).map(|(group, _)| group)
     }
 
-    /// Takes the object away: groups lose it, and the last member of a group takes the group with it. All that are gone.
-    pub(crate) fn remove(&mut self, id: u32) -> Vec<u32> {
-        let mut gone = vec![id];
-        let groups: Vec<_> = self.groups_of(id).collect();
-        self.set(id, None);
-        for group in groups {
-            let Some(mut object) = self.get(group).cloned() else { continue };
-            if let NexthopDoes::Group(members) = &mut object.does {
+    /// What is left without the object: groups lose it, and the last member of a group takes the group with it.
+    fn without(&self, id: u32, now: Tick) -> Vec<(u32, Option<NexthopObject>)> {
+        let groups = self.groups_of(id).map(|group| {
+            let mut object = self.get(group).cloned();
+            if let Some(NexthopObject { does: NexthopDoes::Group(members, resilient), .. }) = &mut object {
                 members.retain(|(member, _)| *member != id);
                 if members.is_empty() {
-                    gone.push(group);
-                    self.set(group, None);
-                    continue;
+                    return (group, None);
+                }
+                if let Some(resilient) = resilient {
+                    resilient.keep_up(members, now);
                 }
             }
-            self.set(group, Some(object));
-        }
-        gone
+            (group, object)
+        });
+        [(id, None)].into_iter().chain(groups).collect()
     }
 
     /// Keeps what there is. The objects whose routes do something else now, and what encapsulations came and went.
@@ -197,15 +205,18 @@ impl Editor {
             Some(id) => id,
             None => self.nexthops().last().map_or(1, |(last, _)| last.saturating_add(1)),
         };
-        let group = matches!(spec, NexthopSpec::Group(_));
-        match self.nexthop(id).map(|old| matches!(old.does, NexthopDoes::Group(_))) {
+        let group = matches!(spec, NexthopSpec::Group(..));
+        match self.nexthop(id).map(|old| matches!(old.does, NexthopDoes::Group(..))) {
             Some(_) if !replace => return Err(ConfigError::Exists("nexthop")),
             Some(true) if !group => return Err(ConfigError::Invalid("a nexthop can not replace a nexthop group")),
             Some(false) if group => return Err(ConfigError::Invalid("a nexthop group can not replace a nexthop")),
             _ => {}
         }
         let (does, v6) = match spec {
-            NexthopSpec::Group(members) => (NexthopDoes::Group(members.clone()), self.check_group(members)?),
+            NexthopSpec::Group(members, kind) => {
+                let v6 = self.check_group(members)?;
+                (NexthopDoes::Group(members.clone(), self.resilient(id, members, kind.as_ref())?), v6)
+            }
             NexthopSpec::Blackhole => (NexthopDoes::Blackhole, v6),
             NexthopSpec::Way(hop) => {
                 if hop.dev.is_none() {
@@ -229,7 +240,7 @@ impl Editor {
         // Groups are of family IPv6 as long as all their members are.
         for group in groups.into_iter().filter(|group| *group != id) {
             let Some(mut of) = self.nexthop(group).cloned() else { continue };
-            if let NexthopDoes::Group(members) = &of.does {
+            if let NexthopDoes::Group(members, _) = &of.does {
                 of.v6 = members.iter().all(|(member, _)| self.nexthop(*member).is_some_and(|object| object.v6));
                 self.nexthop_set(group, Some(of));
             }
@@ -237,8 +248,31 @@ impl Editor {
         Ok(id)
     }
 
+    /// The buckets of a group that is to be this: those of the one it replaces, if it does. None of a group that is not resilient.
+    fn resilient(&self, id: u32, members: &[(u32, u16)], spec: Option<&ResilientSpec>) -> Result<Option<Resilient>, ConfigError> {
+        let old = match self.nexthop(id).map(|old| &old.does) {
+            Some(NexthopDoes::Group(_, old)) if old.is_some() != spec.is_some() => {
+                return Err(ConfigError::Invalid("a nexthop group can not replace one of another type"));
+            }
+            Some(NexthopDoes::Group(_, old)) => old.clone(),
+            _ => None,
+        };
+        let Some(spec) = spec else { return Ok(None) };
+        let mut resilient = match (old, spec.buckets) {
+            (Some(old), Some(buckets)) if old.len() != usize::from(buckets.get()) => {
+                return Err(ConfigError::Invalid("the number of buckets of a resilient group can not change"));
+            }
+            (Some(old), _) => old,
+            (None, Some(buckets)) => Resilient::new(buckets),
+            (None, None) => return Err(ConfigError::Invalid("a new resilient group needs a number of buckets (buckets N)")),
+        };
+        resilient.set(spec);
+        resilient.keep_up(members, self.now);
+        Ok(Some(resilient))
+    }
+
     fn is_shared_group(&self, id: u32) -> bool {
-        matches!(self.nexthop(id), Some(NexthopObject { does: NexthopDoes::Group(members), .. }) if members.len() > 1)
+        matches!(self.nexthop(id), Some(NexthopObject { does: NexthopDoes::Group(members, _), .. }) if members.len() > 1)
     }
 
     /// Checks the members of a group. True when all are of family IPv6.
@@ -251,7 +285,7 @@ impl Editor {
                 return Err(ConfigError::Invalid("a nexthop can not be twice in a group"));
             }
             match object.does {
-                NexthopDoes::Group(_) => return Err(ConfigError::Invalid("a group can not be in a group")),
+                NexthopDoes::Group(..) => return Err(ConfigError::Invalid("a group can not be in a group")),
                 NexthopDoes::Blackhole if members.len() > 1 => {
                     return Err(ConfigError::Invalid("a blackhole can not be in a group with other nexthops"));
                 }
@@ -275,8 +309,12 @@ impl Editor {
     fn nexthops_gone(&mut self, ids: &[u32]) {
         let mut gone = BTreeSet::new();
         for id in ids {
-            gone.extend(self.rib4.nexthops_mut().remove(*id));
-            self.rib6.nexthops_mut().remove(*id);
+            for (id, left) in self.rib4.nexthops().without(*id, self.now) {
+                if left.is_none() {
+                    gone.insert(id);
+                }
+                self.nexthop_set(id, left);
+            }
         }
         if gone.iter().any(|id| self.rib4.names_nexthop(*id)) {
             self.rib4.flush(|entry| gone.contains(&entry.effect.nexthop));
@@ -284,6 +322,27 @@ impl Editor {
         if gone.iter().any(|id| self.rib6.names_nexthop(*id)) {
             self.rib6.flush(|entry| gone.contains(&entry.effect.nexthop));
         }
+    }
+
+    /// Moves the buckets of resilient groups whose time has come, and commits that; nothing else may wait to be committed. When it has something to do next.
+    pub fn keep_up(&mut self) -> Option<Tick> {
+        let due = |object: &NexthopObject| match &object.does {
+            NexthopDoes::Group(_, Some(resilient)) => resilient.due(),
+            _ => None,
+        };
+        let now = self.now;
+        let all: Vec<_> = self.nexthops().filter(|(_, object)| due(object).is_some_and(|due| due <= now)).map(|(id, _)| id).collect();
+        for id in &all {
+            let Some(mut object) = self.nexthop(*id).cloned() else { continue };
+            if let NexthopDoes::Group(members, Some(resilient)) = &mut object.does {
+                resilient.keep_up(members, now);
+            }
+            self.nexthop_set(*id, Some(object));
+        }
+        if !all.is_empty() {
+            self.commit();
+        }
+        self.nexthops().filter_map(|(_, object)| due(object)).min()
     }
 
     /// A device went down or is gone: so are the nexthop objects on it that `goes` says.

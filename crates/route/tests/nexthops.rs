@@ -51,7 +51,7 @@ fn a_route_does_what_its_object_says_and_goes_with_it() {
     let to = Ipv4Addr::new(10, 9, 0, 9);
     editor.nexthop_put(Some(1), &via(e0, 0, 2), false, 0, false).unwrap();
     editor.nexthop_put(Some(2), &via(e1, 1, 2), false, 0, false).unwrap();
-    editor.nexthop_put(Some(9), &NexthopSpec::Group(vec![(1, 1), (2, 3)]), false, 0, false).unwrap();
+    editor.nexthop_put(Some(9), &NexthopSpec::Group(vec![(1, 1), (2, 3)], None), false, 0, false).unwrap();
     editor.route_put(by_object(prefix, 9), Put::Add).unwrap();
     editor.commit();
     assert_eq!(gateways(&editor, to), ["10.0.0.2", "10.0.1.2"]);
@@ -78,18 +78,18 @@ fn a_route_does_what_its_object_says_and_goes_with_it() {
 fn what_can_not_be_is_refused_and_changes_nothing() {
     let (mut editor, [e0, e1]) = lab();
     editor.nexthop_put(Some(1), &via(e0, 0, 2), false, 0, false).unwrap();
-    editor.nexthop_put(Some(9), &NexthopSpec::Group(vec![(1, 1)]), false, 0, false).unwrap();
+    editor.nexthop_put(Some(9), &NexthopSpec::Group(vec![(1, 1)], None), false, 0, false).unwrap();
     editor.nexthop_put(Some(3), &NexthopSpec::Blackhole, false, 0, false).unwrap();
     let mut put = |id, spec, replace| editor.nexthop_put(Some(id), &spec, false, 0, replace).unwrap_err();
     assert_eq!(put(1, via(e1, 1, 2), false), ConfigError::Exists("nexthop"));
-    assert_eq!(put(5, NexthopSpec::Group(vec![(7, 1)]), false), ConfigError::Missing("nexthop"));
+    assert_eq!(put(5, NexthopSpec::Group(vec![(7, 1)], None), false), ConfigError::Missing("nexthop"));
     for (id, spec) in [
         (9, via(e1, 1, 2)),
-        (1, NexthopSpec::Group(vec![(3, 1)])),
-        (5, NexthopSpec::Group(vec![(1, 1), (1, 1)])),
-        (5, NexthopSpec::Group(vec![(9, 1)])),
-        (5, NexthopSpec::Group(vec![(1, 1), (3, 1)])),
-        (5, NexthopSpec::Group(vec![])),
+        (1, NexthopSpec::Group(vec![(3, 1)], None)),
+        (5, NexthopSpec::Group(vec![(1, 1), (1, 1)], None)),
+        (5, NexthopSpec::Group(vec![(9, 1)], None)),
+        (5, NexthopSpec::Group(vec![(1, 1), (3, 1)], None)),
+        (5, NexthopSpec::Group(vec![], None)),
         (0, NexthopSpec::Blackhole),
     ] {
         assert!(matches!(put(id, spec.clone(), true), ConfigError::Invalid(_)), "{id} {spec:?}");
@@ -120,7 +120,7 @@ fn ten_thousand_prefixes_go_another_way_with_one_change() {
 fn change_seen_within(prefixes: u32, limit: Duration) {
     let (mut editor, [e0, e1]) = lab();
     editor.nexthop_put(Some(1), &via(e0, 0, 100), false, 0, false).unwrap();
-    editor.nexthop_put(Some(9), &NexthopSpec::Group(vec![(1, 1)]), false, 0, false).unwrap();
+    editor.nexthop_put(Some(9), &NexthopSpec::Group(vec![(1, 1)], None), false, 0, false).unwrap();
     let prefix = |n: u32| Prefix::new(Ipv4Addr::from(0x1400_0000 + (n << 8)), 24).unwrap();
     for n in 0..prefixes {
         editor.route_put(by_object(prefix(n), 9), Put::Add).unwrap();

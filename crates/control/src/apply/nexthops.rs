@@ -24,7 +24,7 @@ impl Applier<'_> {
     fn nexthop_put(&mut self, put: &NexthopPut<'_>) -> Result<(), Error> {
         let spec = match &put.does {
             NexthopKind::Blackhole => NexthopSpec::Blackhole,
-            NexthopKind::Group(members) => NexthopSpec::Group(members.value.clone()),
+            NexthopKind::Group(members, resilient) => NexthopSpec::Group(members.value.clone(), *resilient),
             NexthopKind::Way(way) => NexthopSpec::Way(self.way(way)?),
         };
         let protocol = put.protocol.map_or(0, |protocol| protocol.value);
@@ -63,10 +63,10 @@ fn refused(put: &NexthopPut<'_>, error: &ConfigError) -> Error {
     match (error, &put.does) {
         (ConfigError::Exists(_), _) => Error::refused(id, "a nexthop of this number exists already (File exists)")
             .hint("use \"ip nexthop replace\" to put this one in its place"),
-        (ConfigError::Missing(_), NexthopKind::Group(members)) => {
+        (ConfigError::Missing(_), NexthopKind::Group(members, _)) => {
             Error::refused(members.span, "a member of the group does not exist (Invalid nexthop id)")
         }
-        (ConfigError::Invalid(_), NexthopKind::Group(members)) => Error::refused(members.span, error.to_string()),
+        (ConfigError::Invalid(_), NexthopKind::Group(members, _)) => Error::refused(members.span, error.to_string()),
         (_, NexthopKind::Way(way)) => Error::refused(way.span().unwrap_or(put.verb.span), error.to_string()),
         _ => Error::refused(put.verb.span, error.to_string()),
     }

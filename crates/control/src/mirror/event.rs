@@ -11,11 +11,11 @@ use route::{Address, IfIndex, Kind};
 
 use super::decode::link::{Device, index, link};
 use super::decode::message::{
-    APPEND, DEL_ADDRESS, DEL_LINK, DEL_NEIGHBOUR, DEL_NEXTHOP, DEL_ROUTE, DEL_RULE, Message, NEW_ADDRESS, NEW_LINK, NEW_NEIGHBOUR,
-    NEW_NETCONF, NEW_NEXTHOP, NEW_ROUTE, NEW_RULE, REPLACE, messages,
+    APPEND, DEL_ADDRESS, DEL_LINK, DEL_NEIGHBOUR, DEL_NEXTHOP, DEL_ROUTE, DEL_RULE, Message, NEW_ADDRESS, NEW_BUCKET, NEW_LINK,
+    NEW_NEIGHBOUR, NEW_NETCONF, NEW_NEXTHOP, NEW_ROUTE, NEW_RULE, REPLACE, messages,
 };
 use super::decode::neighbour::neighbour;
-use super::decode::nexthop::{Nexthop, nexthop};
+use super::decode::nexthop::{Nexthop, bucket, nexthop};
 use super::decode::route::{KernelRoute, Place, Way, route};
 use super::decode::{AF_INET, Family, u8_at};
 use super::object::{Object, Objects};
@@ -65,6 +65,10 @@ impl Snapshot {
             NEW_NEXTHOP => {
                 let (id, nexthop) = nexthop(body)?;
                 self.forget_routes_of_gone_nexthops(dirty);
+                // With the members of a resilient group its buckets changed, without a word.
+                if matches!(nexthop.is, Nexthop::Group(_, Some(_))) {
+                    again.now.add(Objects::of(&[Object::Buckets]));
+                }
                 if self.nexthops.get(&id) != Some(&nexthop) {
                     self.nexthops.insert(id, nexthop);
                     dirty.nexthops.insert(id);
@@ -73,6 +77,12 @@ impl Snapshot {
             DEL_NEXTHOP => {
                 let (id, _) = nexthop(body)?;
                 self.nexthop_gone(id, dirty);
+            }
+            NEW_BUCKET => {
+                let bucket = bucket(body)?;
+                if self.set_bucket(bucket) {
+                    dirty.nexthops.insert(bucket.0);
+                }
             }
             NEW_ROUTE | DEL_ROUTE if u8_at(body, 0)? == AF_INET => {
                 let Some((place, route)) = route(body) else { return Some(()) };
@@ -145,8 +155,9 @@ impl Snapshot {
         }
         dirty.nexthops.insert(id);
         self.gone_nexthops.insert(id);
+        self.buckets.remove(&id);
         for (group, nexthop) in &mut self.nexthops {
-            if let Nexthop::Group(members) = &mut nexthop.is
+            if let Nexthop::Group(members, _) = &mut nexthop.is
                 && members.iter().any(|(member, _)| *member == id)
             {
                 members.retain(|(member, _)| *member != id);

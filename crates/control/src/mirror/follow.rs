@@ -178,6 +178,18 @@ impl Follow {
             self.counters.checks += 1;
             self.checking = Objects::ALL;
         }
+        match self.first() {
+            // It comes behind the groups.
+            Some(Object::Buckets) if !self.snapshot.has_buckets() => {
+                self.snapshot.buckets.clear();
+                self.settled(Object::Buckets);
+                self.first()
+            }
+            first => first,
+        }
+    }
+
+    fn first(&self) -> Option<Object> {
         self.again.now.first().or_else(|| self.checking.first())
     }
 

@@ -1,6 +1,6 @@
 //! The kinds of things that the kernel dumps, one dump each.
 
-use super::decode::message::{DUMP, GET_ADDRESS, GET_LINK, GET_NEIGHBOUR, GET_NEXTHOP, GET_ROUTE, GET_RULE, REQUEST, build};
+use super::decode::message::{DUMP, GET_ADDRESS, GET_BUCKET, GET_LINK, GET_NEIGHBOUR, GET_NEXTHOP, GET_ROUTE, GET_RULE, REQUEST, build};
 use super::decode::{AF_INET, AF_INET6};
 
 /// What one dump tells.
@@ -15,6 +15,8 @@ pub enum Object {
     Addresses,
     /// Nexthop objects.
     Nexthops,
+    /// Buckets of resilient groups of nexthop objects.
+    Buckets,
     /// IPv4 rules.
     Rules4,
     /// IPv6 rules.
@@ -29,11 +31,12 @@ pub enum Object {
 
 impl Object {
     /// Every object, in the order in which they are dumped: what others build on comes first.
-    pub const ALL: [Object; 9] = [
+    pub const ALL: [Object; 10] = [
         Object::Settings,
         Object::Devices,
         Object::Addresses,
         Object::Nexthops,
+        Object::Buckets,
         Object::Rules4,
         Object::Rules6,
         Object::Neighbours,
@@ -48,6 +51,7 @@ impl Object {
             Object::Settings | Object::Devices => (GET_LINK, 0, 16),
             Object::Addresses => (GET_ADDRESS, 0, 8),
             Object::Nexthops => (GET_NEXTHOP, 0, 8),
+            Object::Buckets => (GET_BUCKET, 0, 8),
             Object::Rules4 => (GET_RULE, AF_INET, 12),
             Object::Rules6 => (GET_RULE, AF_INET6, 12),
             Object::Neighbours => (GET_NEIGHBOUR, 0, 12),
@@ -73,7 +77,7 @@ impl Objects {
     pub const ALL: Objects = Objects((1 << Object::ALL.len()) - 1);
     /// What changes without a word when a device goes down, comes up or is removed.
     pub const OF_DEVICES: Objects =
-        Objects::of(&[Object::Addresses, Object::Nexthops, Object::Neighbours, Object::Routes4, Object::Routes6]);
+        Objects::of(&[Object::Addresses, Object::Nexthops, Object::Buckets, Object::Neighbours, Object::Routes4, Object::Routes6]);
 
     /// These.
     pub const fn of(objects: &[Object]) -> Objects {

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use plane::Tables;
-use route::{Editor, Hop, Link, NexthopDoes, NexthopObject};
+use route::{Editor, Hop, Link, NexthopDoes, NexthopObject, Resilient, ResilientSpec};
 
 use super::decode::encap::Encap;
 use super::decode::nexthop::{KernelNexthop, Nexthop};
@@ -26,7 +26,7 @@ pub(super) fn take_over(
     for id in ids {
         let mut making = owned.begin(*id, tables);
         let object = snapshot.nexthops.get(id).and_then(|KernelNexthop { v6, protocol, is }| {
-            let does = does(editor, snapshot, is, &mut making)?;
+            let does = does(editor, snapshot, *id, is, &mut making)?;
             Some(NexthopObject { does, v6: *v6, protocol: *protocol })
         });
         owned.end(*id, making);
@@ -41,7 +41,7 @@ pub(super) fn take_over(
     again
 }
 
-fn does(editor: &Editor, snapshot: &Snapshot, nexthop: &Nexthop, making: &mut Making<'_>) -> Option<NexthopDoes> {
+fn does(editor: &Editor, snapshot: &Snapshot, id: u32, nexthop: &Nexthop, making: &mut Making<'_>) -> Option<NexthopDoes> {
     Some(match nexthop {
         Nexthop::Way(way) => {
             if usable(editor, snapshot, way)? == Usable::No {
@@ -52,7 +52,7 @@ fn does(editor: &Editor, snapshot: &Snapshot, nexthop: &Nexthop, making: &mut Ma
         }
         Nexthop::Blackhole => NexthopDoes::Blackhole,
         Nexthop::Unsupported(_) => return None,
-        Nexthop::Group(members) => {
+        Nexthop::Group(members, resilient) => {
             let mut used = Vec::with_capacity(members.len());
             for (id, weight) in members {
                 match &snapshot.nexthops.get(id)?.is {
@@ -62,15 +62,29 @@ fn does(editor: &Editor, snapshot: &Snapshot, nexthop: &Nexthop, making: &mut Ma
                         Usable::Yes => used.push((*id, *weight)),
                         Usable::No => {}
                     },
-                    Nexthop::Group(_) | Nexthop::Unsupported(_) => return None,
+                    Nexthop::Group(..) | Nexthop::Unsupported(_) => return None,
                 }
             }
             if used.is_empty() {
                 return None;
             }
-            NexthopDoes::Group(used)
+            let resilient = resilient.as_ref().and_then(|spec| buckets(editor, snapshot, id, spec, &used));
+            NexthopDoes::Group(used, resilient)
         }
     })
+}
+
+/// The buckets of a resilient group as the kernel has them, as far as it has told.
+fn buckets(editor: &Editor, snapshot: &Snapshot, id: u32, spec: &ResilientSpec, members: &[(u32, u16)]) -> Option<Resilient> {
+    let count = spec.buckets?;
+    let known = match editor.nexthop(id).map(|object| &object.does) {
+        Some(NexthopDoes::Group(_, Some(known))) if known.len() == usize::from(count.get()) => Some(known.clone()),
+        _ => None,
+    };
+    let mut resilient = known.unwrap_or_else(|| Resilient::new(count));
+    resilient.set(spec);
+    resilient.follow(members, snapshot.buckets.get(&id).map_or(&[], Vec::as_slice), editor.time());
+    Some(resilient)
 }
 
 /// Whether the kernel uses a way.

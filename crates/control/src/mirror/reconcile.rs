@@ -350,8 +350,7 @@ fn through_groups(snapshot: &Snapshot, devices: &HashSet<IfIndex>, changed: &Has
     let mut all = changed.clone();
     let way = |nexthop: &KernelNexthop| matches!(&nexthop.is, Nexthop::Way(way) if devices.contains(&way.dev));
     all.extend(snapshot.nexthops.iter().filter(|(_, nexthop)| way(nexthop)).map(|(id, _)| *id));
-    let group =
-        |nexthop: &KernelNexthop| matches!(&nexthop.is, Nexthop::Group(members) if members.iter().any(|(member, _)| all.contains(member)));
+    let group = |nexthop: &KernelNexthop| matches!(&nexthop.is, Nexthop::Group(members, _) if members.iter().any(|(member, _)| all.contains(member)));
     let groups: Vec<_> = snapshot.nexthops.iter().filter(|(_, nexthop)| group(nexthop)).map(|(id, _)| *id).collect();
     all.extend(groups);
     all

@@ -10,9 +10,9 @@ use wire::Mac;
 
 use super::decode::address::{DeviceAddress, address};
 use super::decode::link::{Device, link};
-use super::decode::message::{Message, NEW_ADDRESS, NEW_LINK, NEW_NEIGHBOUR, NEW_NEXTHOP, NEW_ROUTE, NEW_RULE};
+use super::decode::message::{Message, NEW_ADDRESS, NEW_BUCKET, NEW_LINK, NEW_NEIGHBOUR, NEW_NEXTHOP, NEW_ROUTE, NEW_RULE};
 use super::decode::neighbour::neighbour;
-use super::decode::nexthop::{KernelNexthop, nexthop};
+use super::decode::nexthop::{KernelNexthop, Nexthop, bucket, nexthop};
 use super::decode::route::{KernelRoute, Place, route};
 use super::decode::rule::{KernelRule, rule};
 use super::decode::shared::HmacKey;
@@ -34,6 +34,8 @@ pub struct Snapshot {
     pub addresses: Vec<(IfIndex, DeviceAddress)>,
     /// Nexthop objects, by number.
     pub nexthops: BTreeMap<u32, KernelNexthop>,
+    /// Whose the buckets of each resilient group are: nexthop objects, 0 of one that was not told.
+    pub buckets: BTreeMap<u32, Vec<u32>>,
     /// IPv4 rules, in the kernel's order.
     pub rules4: Vec<KernelRule<Ipv4Addr>>,
     /// IPv6 rules, in the kernel's order.
@@ -86,6 +88,7 @@ impl Snapshot {
             NEW_LINK => link(body).map(|device| _ = self.devices.insert(device.index, device)),
             NEW_ADDRESS => address(body).map(|address| self.addresses.push(address)),
             NEW_NEXTHOP => nexthop(body).map(|(id, nexthop)| _ = self.nexthops.insert(id, nexthop)),
+            NEW_BUCKET => bucket(body).map(|bucket| _ = self.set_bucket(bucket)),
             NEW_RULE => {
                 let v4 = rule(body).map(|rule| self.rules4.push(rule));
                 v4.or_else(|| rule(body).map(|rule| self.rules6.push(rule)))
@@ -129,6 +132,12 @@ impl Snapshot {
                 self.nexthops = dump.nexthops;
                 dirty.nexthops.len() - before
             }
+            Object::Buckets => {
+                let before = dirty.nexthops.len();
+                dirty.nexthops.extend(differing(&self.buckets, &dump.buckets).copied());
+                self.buckets = dump.buckets;
+                dirty.nexthops.len() - before
+            }
             Object::Rules4 => {
                 let changed = self.rules4 != dump.rules4;
                 self.rules4 = dump.rules4;
@@ -143,6 +152,23 @@ impl Snapshot {
             Object::Routes4 => replace_map(&mut self.routes4, dump.routes4, &mut dirty.routes4),
             Object::Routes6 => replace_map(&mut self.routes6, dump.routes6, &mut dirty.routes6),
         }
+    }
+}
+
+impl Snapshot {
+    /// A bucket is this member's; true when it was not before.
+    pub(super) fn set_bucket(&mut self, (group, index, member): (u32, u16, u32)) -> bool {
+        let buckets = self.buckets.entry(group).or_default();
+        let at = usize::from(index);
+        if buckets.len() <= at {
+            buckets.resize(at + 1, 0);
+        }
+        std::mem::replace(&mut buckets[at], member) != member
+    }
+
+    /// True when there is a resilient group.
+    pub(super) fn has_buckets(&self) -> bool {
+        self.nexthops.values().any(|nexthop| matches!(nexthop.is, Nexthop::Group(_, Some(_))))
     }
 }
 

@@ -68,7 +68,10 @@ fn object(id: u32, kind: Kind, nexthops: &BTreeMap<u32, KernelNexthop>) -> Resul
         Some(Nexthop::Blackhole) => Ok((Kind::Blackhole, Vec::new())),
         Some(Nexthop::Unsupported(reason)) => Err(reason.clone()),
         Some(Nexthop::Way(way)) => Ok((kind, vec![(way, 1)])),
-        Some(Nexthop::Group(members)) => {
+        Some(Nexthop::Group(members, Some(_))) if members.len() > 1 => {
+            Err(Reason::Nexthop("it is a resilient group with members that noref has no place for in one"))
+        }
+        Some(Nexthop::Group(members, _)) => {
             let mut ways = Vec::with_capacity(members.len());
             for (member, weight) in members {
                 match nexthops.get(member).map(|nexthop| &nexthop.is) {
@@ -77,7 +80,7 @@ fn object(id: u32, kind: Kind, nexthops: &BTreeMap<u32, KernelNexthop>) -> Resul
                     // The only member of its group.
                     Some(Nexthop::Blackhole) => return Ok((Kind::Blackhole, Vec::new())),
                     Some(Nexthop::Unsupported(reason)) => return Err(reason.clone()),
-                    Some(Nexthop::Group(_)) => return Err(Reason::NexthopUnresolved),
+                    Some(Nexthop::Group(..)) => return Err(Reason::NexthopUnresolved),
                 }
             }
             Ok((kind, ways))

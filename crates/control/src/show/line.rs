@@ -5,7 +5,7 @@ use crate::address::Family;
 use crate::command::{self, OBJECTS, Object, Seen};
 use crate::error::Error;
 use crate::keyword::{self, Keyword, full, short};
-use crate::nexthop_object::{self, NexthopSelector};
+use crate::nexthop_object::{self, BucketSelector, NexthopSelector};
 use crate::rule::{self, RuleCommand, RuleOperation};
 use crate::span::Word;
 use crate::words::{Words, unknown};
@@ -39,6 +39,7 @@ pub(super) enum Subject<'t> {
     /// `ip link`, or `ip address`.
     Links(LinkSelector<'t>),
     Nexthops(NexthopSelector<'t>),
+    Buckets(BucketSelector<'t>),
     TunnelSource,
     HmacKeys,
 }
@@ -75,6 +76,10 @@ pub(super) fn parse<'t>(words: &[Word<'t>]) -> Result<Option<Line<'t>>, Error> {
         Object::Neighbour if shows(&mut words, neigh::seen)? => Subject::Neighbours(NeighbourSelector::parse(&mut words, options.family)?),
         Object::Link if shows(&mut words, link::seen)? => Subject::Links(LinkSelector::parse(&mut words, false)?),
         Object::Address if shows(&mut words, addr::seen)? => Subject::Links(LinkSelector::parse(&mut words, true)?),
+        Object::Nexthop if words.peek().is_some_and(|verb| nexthop_object::is_bucket(verb.text)) => {
+            words.next();
+            Subject::Buckets(nexthop_object::bucket(&mut words)?)
+        }
         Object::Nexthop if shows(&mut words, nexthop_object::seen)? => {
             Subject::Nexthops(nexthop_object::selector(&mut words, "nexthops to show")?)
         }

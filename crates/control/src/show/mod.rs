@@ -4,6 +4,7 @@
 //! Output is a stream: of a million routes the names are gathered first, then some at a time are looked up and written, and the tables' writer waits
 //! for no longer than that.
 
+mod bucket;
 mod encap;
 mod line;
 mod link;
@@ -64,6 +65,7 @@ enum Kind {
     Neighbours(neigh::Neighbours),
     Links(link::Links),
     Nexthops(nexthop::Nexthops),
+    Buckets(bucket::Buckets),
     TunnelSource,
     HmacKeys,
 }
@@ -102,6 +104,7 @@ fn resolved(line: Line<'_>, editor: &Editor) -> Result<Listing, Error> {
         Subject::Neighbours(selector) => Kind::Neighbours(neigh::Neighbours::new(&selector, line.options, editor)?),
         Subject::Links(selector) => Kind::Links(link::Links::new(&selector, line.options, editor)?),
         Subject::Nexthops(selector) => Kind::Nexthops(nexthop::Nexthops::new(&selector, editor)?),
+        Subject::Buckets(selector) => Kind::Buckets(bucket::Buckets::new(&selector, editor)?),
         Subject::TunnelSource => Kind::TunnelSource,
         Subject::HmacKeys => Kind::HmacKeys,
     }))
@@ -125,6 +128,7 @@ impl Listing {
             Kind::Neighbours(neighbours) => neighbours.print(source, out),
             Kind::Links(links) => out.write_all(source.editor(|editor| links.text(editor)).as_bytes()),
             Kind::Nexthops(nexthops) => nexthops.print(source, out),
+            Kind::Buckets(buckets) => out.write_all(source.editor(|editor| buckets.text(editor)).as_bytes()),
             Kind::TunnelSource => out.write_all(sr::tunnel_source(source).as_bytes()),
             Kind::HmacKeys => out.write_all(sr::hmac_keys(source).as_bytes()),
         }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use ::route::{Editor, Encap, NexthopDoes, NexthopObject};
 
+use super::bucket::seconds;
 use super::{Source, device, encap, name};
 use crate::error::Error;
 use crate::nexthop_object::{NexthopSelector, Selected};
@@ -38,7 +39,7 @@ impl Nexthops {
 fn line(text: &mut String, source: &impl Source, editor: &Editor, id: u32, object: &NexthopObject) -> fmt::Result {
     write!(text, "id {id} ")?;
     match &object.does {
-        NexthopDoes::Group(members) => {
+        NexthopDoes::Group(members, resilient) => {
             text.push_str("group ");
             for (at, (member, weight)) in members.iter().enumerate() {
                 text.push_str(if at > 0 { "/" } else { "" });
@@ -48,6 +49,12 @@ fn line(text: &mut String, source: &impl Source, editor: &Editor, id: u32, objec
                 }
             }
             text.push(' ');
+            if let Some(resilient) = resilient {
+                let times = [resilient.idle_timer().into(), resilient.unbalanced_timer().into(), resilient.unbalanced_time(editor.time())];
+                let [idle, unbalanced, time] = times.map(seconds);
+                let buckets = resilient.len();
+                write!(text, "type resilient buckets {buckets} idle_timer {idle} unbalanced_timer {unbalanced} unbalanced_time {time} ")?;
+            }
         }
         NexthopDoes::Blackhole => text.push_str("blackhole "),
         NexthopDoes::Way(hop) => {

@@ -188,7 +188,7 @@ impl Routes {
             write!(text, "nhid {} ", effect.nexthop)?;
         }
         // A blackhole object is `dev lo`; in IPv6 a group of one has it as its only way.
-        let grouped = matches!(place.editor.nexthop(effect.nexthop), Some(NexthopObject { does: NexthopDoes::Group(_), .. }));
+        let grouped = matches!(place.editor.nexthop(effect.nexthop), Some(NexthopObject { does: NexthopDoes::Group(..), .. }));
         match hops {
             [only] => self.way(text, place, only)?,
             [] if (v6 && !grouped || !v6 && effect.nexthop != 0) && self.device.is_none() => text.push_str("dev lo "),

@@ -1,5 +1,9 @@
 //! Changes at random while the mirror follows: what it has in the end is what it would read afresh.
 
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::Duration;
+
+use route::{NexthopDoes, Tick};
 use testkit::rng::Rng;
 
 use crate::lab::{batch, follower, in_namespace, ports_up, settle, shell};
@@ -23,12 +27,14 @@ fn change(random: &mut Rng) -> String {
         10 => format!("route {verb} {v6} table {table} nexthop via fd00:{port}::{gateway} nexthop via fd00:{}::7 weight 2", (port + 1) % 4),
         11 => format!("route {verb} {v6} encap seg6local action End.X nh6 fd00:{port}::{gateway} count dev e{port} metric 7"),
         12 => format!("route {verb} {v4} encap seg6 mode encap segs fc00:{net}::1,fc00:{net}::2 dev e{port}"),
-        13 => match of(6) {
+        13 => match of(9) {
             0 => format!("nexthop del id {}", net + 1),
             1 => format!("nexthop replace id {} via 10.0.{port}.{gateway} dev e{port}", net + 1),
             2 => format!("nexthop replace id 10 group {}/{}", net + 1, (net + 1) % 6 + 1),
             3 => format!("route {verb} 10.8.{net}.0/24 nhid {}", net + 1),
-            4 => format!("route {verb} 10.8.{net}.0/24 nhid 10"),
+            4 => format!("route {verb} 10.8.{net}.0/24 nhid {}", metric / 10 + 10),
+            5 | 6 => format!("nexthop replace id 11 group {}/{},{} type resilient buckets 9", net + 1, (net + 1) % 6 + 1, gateway),
+            7 => "nexthop del id 11".to_owned(),
             _ => "nexthop del id 10".to_owned(),
         },
         14 => match of(8) {
@@ -81,12 +87,44 @@ fn changes_that_come_while_the_mirror_reads_are_not_missed() {
                 }
             });
             while !busy.is_finished() {
-                follower.step(std::time::Duration::from_millis(1)).expect("a step");
+                follower.step(Duration::from_millis(1)).expect("a step");
             }
         });
         settle(&mut follower);
         let fresh = crate::lab::follower();
         assert_eq!(differences(&render_follower(&fresh), &render_follower(&follower)), Vec::<String>::new());
+    });
+}
+
+/// What the kernel does with a resilient group in its own time is followed too.
+#[test]
+fn buckets_that_a_kernel_moves_when_their_flows_pause_are_followed() {
+    in_namespace(|| {
+        ports_up();
+        shell(
+            "for host in 2 3 4; do ip neigh add 10.0.1.$host lladdr 02:00:00:00:0f:0$host dev e1; ip nexthop add id $host via 10.0.1.$host dev e1; done
+             ip nexthop add id 10 group 2/3 type resilient buckets 8 idle_timer 1; ip route add 10.9.0.0/16 nhid 10",
+        );
+        let mut follower = follower();
+        let mirrored = |follower: &control::mirror::Follower| match follower.mirror().editor().nexthop(10).map(|object| &object.does) {
+            Some(NexthopDoes::Group(_, Some(resilient))) => resilient.buckets(Tick(0)).map(|(member, _)| member).collect::<Vec<_>>(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(mirrored(&follower), [3, 3, 3, 3, 2, 2, 2, 2]);
+        let socket = UdpSocket::bind("10.0.0.1:0").expect("a socket");
+        for host in 1..200 {
+            socket.send_to(b"x", (Ipv4Addr::new(10, 9, 0, host), 9)).expect("a packet");
+        }
+        shell("ip nexthop replace id 10 group 2/3/4 type resilient");
+        settle(&mut follower);
+        assert_eq!(mirrored(&follower), [3, 3, 3, 3, 2, 2, 2, 2], "all in use");
+        std::thread::sleep(Duration::from_millis(1600));
+        settle(&mut follower);
+        assert_eq!(mirrored(&follower), [4, 4, 3, 3, 4, 2, 2, 2]);
+        shell("ip nexthop del id 4");
+        settle(&mut follower);
+        let fresh = crate::lab::follower();
+        assert_eq!(mirrored(&follower), mirrored(&fresh));
     });
 }
 

@@ -302,7 +302,7 @@ fn what_is_not_supported_is_left_to_the_kernel_and_listed() {
         ports_up();
         let mut follower = follower();
         shell(
-            "ip nexthop add id 1 via 10.0.1.2 dev e1; ip nexthop add id 2 group 1 type resilient buckets 8
+            "ip nexthop add id 1 encap ip id 7 dst 10.0.1.9 via 10.0.1.2 dev e1; ip nexthop add id 2 group 1 type resilient buckets 8
              ip route add 10.9.0.0/24 via 10.0.0.2; ip route add 10.9.0.0/25 nhid 2; ip route add 10.9.0.0/25 via 10.0.2.2 metric 9
              ip rule add fwmark 7 to 10.8.0.0/24 lookup 100 pref 99
              ip link add br0 type bridge; ip link set br0 up; ip link set e3 master br0",
@@ -316,7 +316,7 @@ fn what_is_not_supported_is_left_to_the_kernel_and_listed() {
             [
                 "device e3: it belongs to br0, which is no VRF device",
                 "rule 99: marks are set by the kernel's packet filter, which noref does not see",
-                "route 10.9.0.0/25 table main: its nexthop object is not supported: it is a group that is not of type mpath (resilient)",
+                "route 10.9.0.0/25 table main: encap ip is not implemented",
             ]
         );
         let rule = &follower.mirror().editor().rules::<Ipv4Addr>()[1];

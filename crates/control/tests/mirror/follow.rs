@@ -38,9 +38,14 @@ fn address_gone() -> Vec<u8> {
     event(21, &[2, 24, 0, 0, 3, 0, 0, 0])
 }
 
+/// Everything but the buckets of resilient groups, which are not asked for where there is no such group.
+fn all() -> Vec<Object> {
+    Object::ALL.into_iter().filter(|object| *object != Object::Buckets).collect()
+}
+
 #[test]
 fn at_first_everything_is_read_in_an_order_in_which_it_builds_up() {
-    assert_eq!(told(&mut Follow::new(), START), Object::ALL);
+    assert_eq!(told(&mut Follow::new(), START), all());
 }
 
 #[test]
@@ -51,7 +56,7 @@ fn after_a_loss_what_waits_is_passed_over_and_everything_read_again() {
     follow.datagram(START, &address_gone(), false);
     assert_eq!((follow.counters.events, follow.counters.lost), (0, 1));
     follow.drained();
-    assert_eq!(told(&mut follow, START), Object::ALL);
+    assert_eq!(told(&mut follow, START), all());
     assert!(follow.is_settled());
 }
 
@@ -61,7 +66,7 @@ fn a_datagram_that_is_cut_off_is_a_loss() {
         let mut follow = settled();
         follow.datagram(START, &bytes, truncated);
         follow.drained();
-        assert_eq!(told(&mut follow, START), Object::ALL);
+        assert_eq!(told(&mut follow, START), all());
         assert_eq!(follow.counters.truncated + follow.counters.malformed, 1);
     }
 }
@@ -115,7 +120,7 @@ fn a_dump_that_the_kernel_refuses_leaves_what_is_known() {
 fn settings_are_read_every_second_and_everything_is_checked_every_minute() {
     let mut follow = settled();
     assert_eq!(told(&mut follow, Duration::from_millis(1000)), [Object::Settings, Object::Devices]);
-    assert_eq!(told(&mut follow, Duration::from_secs(61)), Object::ALL);
+    assert_eq!(told(&mut follow, Duration::from_secs(61)), all());
     assert_eq!(follow.counters.checks, 1);
 }
 

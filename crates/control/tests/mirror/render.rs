@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use control::mirror::Follower;
 use plane::Tables;
-use route::{Editor, Encap, Family, IfIndex, LinkKind, RouteEntry, Selector, TableId};
+use route::{Editor, Encap, Family, IfIndex, LinkKind, NexthopDoes, RouteEntry, Selector, TableId};
 
 /// Everything that a packet's way depends on.
 pub fn render(editor: &Editor, tables: &Tables, ids: &BTreeSet<TableId>) -> BTreeSet<String> {
@@ -20,6 +20,12 @@ pub fn render(editor: &Editor, tables: &Tables, ids: &BTreeSet<TableId>) -> BTre
         let (state, mac) = neighbour.load();
         if state.is_valid() {
             lines.insert(format!("neigh {} dev {} {mac}", neighbour.addr(), name(editor, neighbour.dev())));
+        }
+    }
+    for (id, object) in editor.nexthops() {
+        if let NexthopDoes::Group(_, Some(resilient)) = &object.does {
+            let members: Vec<_> = resilient.buckets(editor.time()).map(|(member, _)| member).collect();
+            lines.insert(format!("buckets of {id}: {members:?}"));
         }
     }
     lines.insert(format!("settings {:?}", editor.settings()));

@@ -100,10 +100,34 @@ const STEPS: &[&str] = &[
     "sysctl -w net.ipv6.conf.all.forwarding=0",
     "ip addr add 10.7.0.1/32 dev lo",
     "ip addr del 10.7.0.1/32 dev lo",
+    "ip nexthop add id 1 via 10.0.0.2 dev e0",
+    "ip nexthop add id 2 via 10.0.1.2 dev e1",
+    "ip nexthop add id 3 via fe80::9 dev e1",
+    "ip nexthop add id 4 blackhole",
+    "ip nexthop add id 10 group 1/2 type resilient buckets 12",
+    "ip route add 10.17.0.0/16 nhid 10",
+    "!ip nexthop add id 10 group 1/2 type resilient buckets 12",
+    "!ip nexthop add id 11 group 1/2 type resilient",
+    "!ip nexthop add id 11 group 1/4 type resilient buckets 4",
+    "!ip nexthop add id 11 group 1/10 type resilient buckets 4",
+    "!ip nexthop add id 11 group 1 type resilient buckets 4 fdb",
+    "ip nexthop replace id 10 group 1,3/2/3,2 type resilient",
+    "ip nexthop replace id 10 group 1/3,9 type resilient buckets 12 idle_timer 7 unbalanced_timer 9",
+    "!ip nexthop replace id 10 group 1/3 type resilient buckets 13",
+    "!ip nexthop replace id 10 group 1/3",
+    "!ip nexthop replace id 10 via 10.0.0.2 dev e0",
+    "ip nexthop replace id 10 group 2,5/1,2/3,7 type resilient",
+    "ip nexthop replace id 2 via 10.0.1.3 dev e1",
+    "ip nexthop replace id 11 group 1/3 type resilient buckets 2",
+    "ip nexthop del id 3",
+    "ip nexthop replace id 10 group 1/2 type resilient unbalanced_timer 0",
+    "ip nexthop del id 1",
+    "ip nexthop del id 2",
 ];
 
 /// What is compared after each step.
-const LINES: [&str; 6] = ["-4 route show table all", "-6 route show table all", "rule", "-6 rule", "neigh", "addr"];
+const LINES: [&str; 8] =
+    ["nexthop", "nexthop bucket", "-4 route show table all", "-6 route show table all", "rule", "-6 rule", "neigh", "addr"];
 
 #[test]
 fn each_change_leaves_what_it_leaves_in_the_kernel() {

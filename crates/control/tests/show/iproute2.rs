@@ -13,9 +13,10 @@ use crate::forms::shown;
 use crate::lab::{PORTS, able, compare_golden_cases, compare_thrice, configure, follower, in_namespace, ports, settle};
 
 /// What is asked, of both.
-const LINES: [&str; 18] = [
+const LINES: [&str; 19] = [
     "nexthop",
     "nexthop show groups",
+    "nexthop bucket",
     "-4 route show table all",
     "-6 route show table all",
     "route",
@@ -118,10 +119,21 @@ ip rule add lookup 9 pref 416
 ip rule flush lookup 9
 ip -6 rule add tos CS1 lookup 7 pref 400
 ip -6 rule add from fd00:1::/64 ipproto ipv6-icmp lookup 7 pref 401
+ip nexthop add id 1 via 10.0.0.2 dev e0
+ip nexthop add id 2 via 10.0.1.2 dev e1
+ip nexthop add id 3 via fd00:1::2 dev e1
+ip nexthop add id 10 group 1,3/2,2/3 type resilient buckets 11 idle_timer 12345 unbalanced_timer 1234567
+ip nexthop add id 11 group 3 type resilient buckets 3 proto bgp
+ip route add 10.30.0.0/16 nhid 10
+ip -6 route add fd11::/64 nhid 11
 ";
 
 /// What is asked of them beside.
-const MORE: [&str; 16] = [
+const MORE: [&str; 20] = [
+    "nexthop bucket show id 10",
+    "nexthop bucket list nhid 3",
+    "nexthop bucket show dev e0",
+    "nexthop bucket get id 10 index 7",
     "-6 route show table 7",
     "route show exact 10.9.0.0/16",
     "route show 10.9/16 proto bgp",
@@ -285,10 +297,18 @@ fn entries_of(line: &str, text: &str) -> Vec<String> {
     let mut entries = entries(text);
     if is_of_devices(line) {
         entries.iter_mut().for_each(|entry| *entry = device(entry));
+    } else if line.contains("bucket") {
+        entries.iter_mut().for_each(|entry| *entry = without_idle_time(entry));
     } else if line.contains("neigh") {
         entries.sort();
     }
     entries
+}
+
+/// A bucket without how long it was not used, which grows while one looks.
+fn without_idle_time(bucket: &str) -> String {
+    let words: Vec<_> = bucket.split(' ').collect();
+    words.chunks(2).filter(|pair| pair[0] != "idle_time").flatten().copied().collect::<Vec<_>>().join(" ")
 }
 
 fn is_of_devices(line: &str) -> bool {

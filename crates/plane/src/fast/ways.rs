@@ -157,7 +157,7 @@ fn work_out<'g, A: Address>(cx: &Context<'_, 'g>, fib: &Fib<A>, number: u32) -> 
 /// The way out of a route that sends all its packets on by one.
 #[inline]
 fn only_way(dst: &Dst) -> Option<&Nexthop> {
-    dst.nexthop.as_ref().filter(|_| dst.kind == Kind::Unicast && dst.more.is_empty())
+    dst.nexthop.as_ref().filter(|_| dst.kind == Kind::Unicast && !dst.is_shared())
 }
 
 /// The way by `hop` to its gateway, or to `to` when it has none. None unless the neighbour's address is known and need not be asked for again.

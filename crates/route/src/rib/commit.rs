@@ -11,7 +11,7 @@ use crate::TableId;
 use crate::naming::Naming;
 use crate::nexthops::Committed;
 use crate::policy::Policy;
-use crate::{Action, Address, Dst, Effect, Fib, IfIndex, Kind, Links, Marks, Neighbours, Nexthop, Prefix, RouteEntry, Rule, Sharing};
+use crate::{Action, Address, Dst, Effect, Fib, IfIndex, Kind, Links, Marks, Neighbours, Nexthop, Prefix, RouteEntry, Rule};
 
 /// Changes of a match table that are made at once. What they take out of it can be used for the next ones only once workers have left it: with too many it
 /// grows, and is copied, again and again.
@@ -71,7 +71,7 @@ impl<A: Address> Rib<A> {
             weight: hop.weight,
             until: 0,
         });
-        let sharing = if self.nexthops.is_group(effect.nexthop) { Sharing::Answering } else { Sharing::Plain };
+        let sharing = self.nexthops.sharing(effect.nexthop, A::BITS == 128);
         let prefix_len = told.unwrap_or(Dst::ANY_LEN);
         Some(Dst {
             mtu: effect.mtu,

@@ -52,6 +52,11 @@ pub const DEL_NEXTHOP: u16 = 105;
 /// `RTM_GETNEXTHOP`.
 pub const GET_NEXTHOP: u16 = 106;
 
+/// `RTM_NEWNEXTHOPBUCKET`: a bucket of a resilient group of nexthop objects.
+pub const NEW_BUCKET: u16 = 116;
+/// `RTM_GETNEXTHOPBUCKET`.
+pub const GET_BUCKET: u16 = 118;
+
 /// `NLM_F_REQUEST`.
 pub const REQUEST: u16 = 1;
 /// `NLM_F_ACK`: whether it was done is to be told.

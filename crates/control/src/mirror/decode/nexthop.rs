@@ -1,10 +1,12 @@
-//! `RTM_NEWNEXTHOP`, `RTM_DELNEXTHOP`: nexthop objects (`ip nexthop`), which routes name by number.
+//! `RTM_NEWNEXTHOP`, `RTM_DELNEXTHOP`, `RTM_NEWNEXTHOPBUCKET`: nexthop objects (`ip nexthop`), which routes name by number, and buckets of resilient groups.
 
-use route::IfIndex;
+use std::num::NonZeroU16;
+
+use route::{IfIndex, ResilientSpec};
 
 use super::encap::encap;
 use super::route::Way;
-use super::{AF_INET6, attributes, ip, u8_at, u16_at, u32_at, u32_of};
+use super::{AF_INET6, attribute, attributes, ip, u8_at, u16_at, u32_at, u32_of};
 use crate::mirror::Reason;
 
 /// `struct nhmsg`.
@@ -18,10 +20,19 @@ const NHA_GATEWAY: u16 = 6;
 const NHA_ENCAP_TYPE: u16 = 7;
 const NHA_ENCAP: u16 = 8;
 const NHA_FDB: u16 = 11;
+const NHA_RES_GROUP: u16 = 12;
+const NHA_RES_BUCKET: u16 = 13;
+const NHA_RES_GROUP_BUCKETS: u16 = 1;
+const NHA_RES_GROUP_IDLE_TIMER: u16 = 2;
+const NHA_RES_GROUP_UNBALANCED_TIMER: u16 = 3;
+const NHA_RES_BUCKET_INDEX: u16 = 1;
+const NHA_RES_BUCKET_NH_ID: u16 = 3;
 const RTNH_F_DEAD: u32 = 1;
 const RTNH_F_ONLINK: u32 = 4;
 /// `NEXTHOP_GRP_TYPE_MPATH`.
 const GROUP_MULTIPATH: u16 = 0;
+/// `NEXTHOP_GRP_TYPE_RES`.
+const GROUP_RESILIENT: u16 = 1;
 
 /// A nexthop object of the kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,8 +50,8 @@ pub struct KernelNexthop {
 pub enum Nexthop {
     /// One way out.
     Way(Way),
-    /// Several others, by number, each with its weight.
-    Group(Vec<(u32, u16)>),
+    /// Several others, by number, each with its weight; what is said of a resilient group. Who has its buckets is told apart.
+    Group(Vec<(u32, u16)>, Option<ResilientSpec>),
     /// Packets are dropped.
     Blackhole,
     /// Packets of its routes are left to the kernel.
@@ -51,6 +62,7 @@ pub enum Nexthop {
 pub fn nexthop(body: &[u8]) -> Option<(u32, KernelNexthop)> {
     let flags = u32_at(body, 4)?;
     let (mut id, mut group, mut group_type, mut blackhole, mut fdb) = (None, None, None, false, false);
+    let mut resilient = ResilientSpec::default();
     let (mut oif, mut gateway, mut encap_type, mut encap_value) = (None, None, None, None);
     for (kind, value) in attributes(body.get(HEADER_LEN..)?) {
         match kind {
@@ -63,17 +75,23 @@ pub fn nexthop(body: &[u8]) -> Option<(u32, KernelNexthop)> {
             NHA_GATEWAY => gateway = Some(ip(value)),
             NHA_ENCAP_TYPE => encap_type = u16_at(value, 0),
             NHA_ENCAP => encap_value = Some(value),
-            // The others (members of resilient groups, counters) change no packet's way.
+            NHA_RES_GROUP => resilient = resilient_spec(value),
+            // The others (counters) change no packet's way.
             _ => {}
         }
     }
     let is = match (group, oif, gateway) {
         _ if fdb => Nexthop::Unsupported(Reason::Nexthop("it is one of a forwarding database (fdb)")),
         _ if blackhole => Nexthop::Blackhole,
-        (Some(_), ..) if group_type.is_some_and(|kind| kind != GROUP_MULTIPATH) => {
-            Nexthop::Unsupported(Reason::Nexthop("it is a group that is not of type mpath (resilient)"))
+        (Some(members), ..) => {
+            let members = members.chunks_exact(8).filter_map(member).collect();
+            match group_type.unwrap_or(GROUP_MULTIPATH) {
+                GROUP_MULTIPATH => Nexthop::Group(members, None),
+                GROUP_RESILIENT if resilient.buckets.is_some() => Nexthop::Group(members, Some(resilient)),
+                GROUP_RESILIENT => Nexthop::Unsupported(Reason::Malformed("buckets of a nexthop group")),
+                _ => Nexthop::Unsupported(Reason::Nexthop("it is a group that is neither of type mpath nor resilient")),
+            }
         }
-        (Some(members), ..) => Nexthop::Group(members.chunks_exact(8).filter_map(member).collect()),
         (None, _, Some(None)) => Nexthop::Unsupported(Reason::Malformed("gateway of a nexthop")),
         (None, Some(dev), gateway) => {
             let encap = encap(encap_type, encap_value).map(Box::new);
@@ -83,6 +101,28 @@ pub fn nexthop(body: &[u8]) -> Option<(u32, KernelNexthop)> {
         (None, None, _) => Nexthop::Unsupported(Reason::Nexthop("it has no device")),
     };
     Some((id?, KernelNexthop { v6: u8_at(body, 0)? == AF_INET6, protocol: u8_at(body, 2)?, is }))
+}
+
+/// What is said of a resilient group. How long it has been out of balance is not kept: it would differ each time that it is told.
+fn resilient_spec(nested: &[u8]) -> ResilientSpec {
+    let mut spec = ResilientSpec::default();
+    for (kind, value) in attributes(nested) {
+        match kind {
+            NHA_RES_GROUP_BUCKETS => spec.buckets = u16_at(value, 0).and_then(NonZeroU16::new),
+            NHA_RES_GROUP_IDLE_TIMER => spec.idle_timer = u32_of(value),
+            NHA_RES_GROUP_UNBALANCED_TIMER => spec.unbalanced_timer = u32_of(value),
+            _ => {}
+        }
+    }
+    spec
+}
+
+/// Reads who has a bucket of a resilient group: the group, the bucket, the member.
+pub fn bucket(body: &[u8]) -> Option<(u32, u16, u32)> {
+    let body = body.get(HEADER_LEN..)?;
+    let nested = attribute(body, NHA_RES_BUCKET)?;
+    let index = u16_at(attribute(nested, NHA_RES_BUCKET_INDEX)?, 0)?;
+    Some((u32_of(attribute(body, NHA_ID)?)?, index, u32_of(attribute(nested, NHA_RES_BUCKET_NH_ID)?)?))
 }
 
 /// `struct nexthop_grp`: number, weight less one, high byte of the weight (Linux 6.12).
