@@ -4,17 +4,19 @@ use std::fs;
 use std::path::Path;
 
 use control::{Configuration, PortDevice};
+use port::Time;
+use route::Tick;
 
 use crate::failure::Failure;
 
-/// Reads the network file `net` for a router with these ports.
+/// Reads the network file `net` for a router with these ports, at the time `now`.
 ///
 /// # Errors
 /// When the file can not be read or something in it is wrong.
-pub fn read(net: &Path, ports: &[PortDevice]) -> Result<Configuration, Failure> {
+pub fn read(net: &Path, ports: &[PortDevice], now: Time) -> Result<Configuration, Failure> {
     let name = net.display().to_string();
     let text = read_text(net, &name)?;
-    control::network_file_on(&text, &name, ports).map_err(Failure::unusable)
+    control::network_file_on(&text, &name, ports, Tick::from_nanos(now.0)).map_err(Failure::unusable)
 }
 
 fn read_text(net: &Path, name: &str) -> Result<String, Failure> {

@@ -10,7 +10,7 @@ use testkit::replay::Scratch;
 
 use super::Places;
 use super::Services;
-use crate::run::{PortState, Router, Source, Workers};
+use crate::run::{Clock, PortState, Router, Source, Workers};
 
 /// A router of these ports as a network file describes it. It has tables and forwards nothing.
 pub fn router(network: &str, ports: &[&str]) -> Arc<Router> {
@@ -26,7 +26,7 @@ pub fn router(network: &str, ports: &[&str]) -> Arc<Router> {
         notes: Vec::new(),
     };
     let states = ports.iter().enumerate().map(state).collect();
-    Arc::new(Router::new(workers, tables, Source::Standalone(Box::new(Mutex::new(configuration))), states))
+    Arc::new(Router::new(workers, tables, Source::Standalone(Box::new(Mutex::new(configuration)), Clock::start()), states))
 }
 
 /// A control socket that is served.

@@ -40,7 +40,7 @@ impl Engine {
     /// When the file can not be read or something in it is wrong.
     pub fn new(net: &Path, ports: &[PortName], refs: Refs, tracing: bool) -> Result<Engine, Failure> {
         let devices: Vec<_> = ports.iter().map(|port| PortDevice { name: port.to_string(), hardware: None }).collect();
-        let configuration = network::read(net, &devices)?;
+        let configuration = network::read(net, &devices, Time::ZERO)?;
 
         let known = configuration.editor.links();
         let links = (0..ports.len()).map(|port| known.of_port(port).map_or((IfIndex(0), [0; 6]), |link| (link.index, link.mac.0)));

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use port::Time;
+use route::Tick;
 
 /// The machine's time as it was at the start, going on steadily: setting the machine's clock moves no timer.
 #[derive(Clone, Copy)]
@@ -18,6 +19,11 @@ impl Clock {
 
     pub fn now(&self) -> Time {
         self.at(Instant::now())
+    }
+
+    /// As the tables' writer is told it.
+    pub fn tick(&self) -> Tick {
+        Tick::from_nanos(self.now().0)
     }
 
     /// The time at a moment after the start.

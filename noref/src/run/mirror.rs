@@ -23,6 +23,7 @@ use route::{IfIndex, NeighbourState, SidId};
 use wire::Mac;
 
 use super::bell::{Bell, Ear, bell};
+use super::clock::Clock;
 use super::complaint::Complaint;
 use super::router::MirrorStanding;
 use super::snapshot::Snapshot;
@@ -59,6 +60,7 @@ pub struct Mirroring {
     numbers: Mutex<Numbers>,
     ended: AtomicBool,
     bell: Bell,
+    clock: Clock,
 }
 
 /// Numbers of SIDs that are given out again: what comes under one begins to count at what was counted under it before.
@@ -127,7 +129,9 @@ impl Mirroring {
     /// When they cannot be read.
     pub fn begin(ports: &[Option<u32>]) -> Result<(Arc<Mirroring>, Ends), Failure> {
         let unreadable = |error: io::Error| Failure::unusable(format!("the kernel's tables cannot be read: {error}"));
+        let clock = Clock::start();
         let mut follower = Follower::new(Mirror::new(&[])).map_err(unreadable)?;
+        follower.set_time(clock.tick());
         for (place, index) in ports.iter().enumerate() {
             follower.set_port(place, index.map(IfIndex));
         }
@@ -143,6 +147,7 @@ impl Mirroring {
             numbers: Mutex::default(),
             ended: AtomicBool::new(false),
             bell,
+            clock,
         };
         Ok((Arc::new(mirroring), Ends { ear, events }))
     }
@@ -164,7 +169,9 @@ impl Mirroring {
 
     /// Reads the mirror. The kernel is not followed meanwhile; workers do not wait.
     pub fn read<R>(&self, f: impl FnOnce(&Mirror) -> R) -> R {
-        f(self.follower().mirror())
+        let mut follower = self.follower();
+        follower.set_time(self.clock.tick());
+        f(follower.mirror())
     }
 
     /// How far the tables are from the kernel's.
@@ -246,6 +253,7 @@ impl Mirroring {
             for (place, index) in lock(&self.ports).drain(..) {
                 follower.set_port(place, index);
             }
+            follower.set_time(self.clock.tick());
             let stepped = follower.step(Duration::ZERO);
             self.filters().follow(follower.mirror());
             lock(&self.numbers).gone.extend(follower.take_gone());

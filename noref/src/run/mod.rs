@@ -39,7 +39,7 @@ pub use self::router::{MirrorStanding, PortState, Router};
 pub use self::settings::{DEFAULT_SOCKET, MetricsAddress, parse_workers};
 pub use self::snapshot::{QueueSnapshot, Snapshot, WorkTime};
 #[cfg(test)]
-pub use self::{router::Source, workers::Workers};
+pub use self::{clock::Clock, router::Source, workers::Workers};
 
 use self::notify::Notify;
 use self::ports::Ports;
@@ -121,6 +121,7 @@ impl Running {
             if self.router.workers().has_one_ended() {
                 return;
             }
+            self.router.keep_up();
             self.ports.look(&self.router, self.beside.as_ref().map(|beside| &beside.mirroring));
             if let Some(beside) = &mut self.beside {
                 beside.look(&self.router);

@@ -10,6 +10,7 @@ use control::mirror::{MirrorCounters, Unsupported};
 use plane::{SidCount, Tables};
 use route::{Editor, Prefix, SidId, TableId};
 
+use super::clock::Clock;
 use super::mirror::Mirroring;
 use super::snapshot::Snapshot;
 use super::workers::Workers;
@@ -27,7 +28,7 @@ pub struct Router {
 /// Who writes the tables.
 pub enum Source {
     /// The network file, and whoever changes it over the control socket.
-    Standalone(Box<Mutex<Configuration>>),
+    Standalone(Box<Mutex<Configuration>>, Clock),
     /// The mirror of the kernel.
     Mirror(Arc<Mirroring>),
 }
@@ -111,20 +112,38 @@ impl Router {
     /// seen by workers after `editor.commit()`.
     pub fn configuration<R>(&self, f: impl FnOnce(&mut Configuration) -> R) -> Option<R> {
         match &self.source {
-            Source::Standalone(configuration) => Some(f(&mut configuration.lock().unwrap_or_else(|poisoned| {
-                // Whoever panicked may have left half of something.
-                let mut configuration = poisoned.into_inner();
-                configuration.editor.rollback();
-                configuration
-            }))),
+            Source::Standalone(configuration, clock) => {
+                let mut configuration = configuration.lock().unwrap_or_else(|poisoned| {
+                    // Whoever panicked may have left half of something.
+                    let mut configuration = poisoned.into_inner();
+                    configuration.editor.rollback();
+                    configuration
+                });
+                configuration.editor.set_time(clock.tick());
+                Some(f(&mut configuration))
+            }
             Source::Mirror(_) => None,
+        }
+    }
+
+    /// Does what is due in the tables of a router that is alone on its interfaces, unless somebody has them: then it is due again.
+    pub(super) fn keep_up(&self) {
+        if let Source::Standalone(configuration, clock) = &self.source
+            && let Ok(mut configuration) = configuration.try_lock()
+        {
+            configuration.editor.set_time(clock.tick());
+            configuration.editor.keep_up();
         }
     }
 
     /// Reads the tables as their writer has them, in either mode. The writer waits meanwhile, workers do not.
     pub fn editor<R>(&self, f: impl FnOnce(&Editor) -> R) -> R {
         match &self.source {
-            Source::Standalone(configuration) => f(&configuration.lock().unwrap_or_else(PoisonError::into_inner).editor),
+            Source::Standalone(configuration, clock) => {
+                let mut configuration = configuration.lock().unwrap_or_else(PoisonError::into_inner);
+                configuration.editor.set_time(clock.tick());
+                f(&configuration.editor)
+            }
             Source::Mirror(mirroring) => mirroring.read(|mirror| f(mirror.editor())),
         }
     }
@@ -132,7 +151,7 @@ impl Router {
     /// Every SID: the table and the prefix of its route, and the number under which it is counted and found in the tables.
     pub fn sids(&self) -> Vec<(TableId, Prefix<Ipv6Addr>, SidId)> {
         match &self.source {
-            Source::Standalone(configuration) => {
+            Source::Standalone(configuration, _) => {
                 let configuration = configuration.lock().unwrap_or_else(PoisonError::into_inner);
                 configuration.sids.iter().filter_map(control::LocalSid::place).collect()
             }
@@ -143,7 +162,7 @@ impl Router {
     /// What was counted under the numbers of SIDs before they came, where that was something: not theirs, but of others that are gone.
     pub fn counted_before(&self) -> BTreeMap<SidId, SidCount> {
         match &self.source {
-            Source::Standalone(configuration) => {
+            Source::Standalone(configuration, _) => {
                 let configuration = configuration.lock().unwrap_or_else(PoisonError::into_inner);
                 let before = configuration.sids.iter().map(|sid| (sid.id, sid.counted_before));
                 before.filter(|(_, before)| *before != SidCount::default()).collect()
@@ -155,7 +174,7 @@ impl Router {
     /// How far the tables are from the kernel's; none of a router that does not follow it.
     pub fn mirror(&self) -> Option<MirrorStanding> {
         match &self.source {
-            Source::Standalone(_) => None,
+            Source::Standalone(..) => None,
             Source::Mirror(mirroring) => Some(mirroring.standing()),
         }
     }

@@ -10,6 +10,7 @@ use port::live::Device;
 use rcu::Reader;
 use route::IfIndex;
 
+use super::clock::Clock;
 use super::devices;
 use super::found::Found;
 use super::mirror::{self, Mirroring, Wanted};
@@ -45,7 +46,8 @@ pub struct Beside {
 /// # Errors
 /// When the file or an interface cannot be used.
 pub fn standalone(devices: &[Found], settings: &Settings, workers: usize, net: &Path) -> Result<Started, Failure> {
-    let configuration = network::read(net, &devices::as_ports(devices))?;
+    let clock = Clock::start();
+    let configuration = network::read(net, &devices::as_ports(devices), clock.now())?;
     for warning in &configuration.warnings {
         say(format_args!("warning: {warning}"));
     }
@@ -54,7 +56,7 @@ pub fn standalone(devices: &[Found], settings: &Settings, workers: usize, net: &
     let shares = ports.deal()?.into_iter().map(|queues| Share { queues, kernel: None }).collect();
     give_up_privileges();
     let tables = Arc::clone(&configuration.tables);
-    let router = start(&tables, shares, settings, Source::Standalone(Box::new(Mutex::new(configuration))), &ports)?;
+    let router = start(&tables, shares, settings, Source::Standalone(Box::new(Mutex::new(configuration)), clock), &ports)?;
     Ok(Started { router, ports, beside: None })
 }
 

@@ -82,6 +82,42 @@ fn a_running_router_is_asked_and_changed_as_ip_does_it() {
 }
 
 #[test]
+fn a_flow_of_a_resilient_group_keeps_its_member_until_it_pauses() {
+    let Some((lab, router)) = started() else { return };
+    let socket = router.socket();
+    let ip = |line: &str| noref_ip(&socket, &line.split(' ').collect::<Vec<_>>(), "");
+    let done = (0, String::new(), String::new());
+    // The neighbour is known from here on.
+    assert!(lab.left.inside(|| ping("10.2.0.2".parse().unwrap(), 0)));
+    for id in 1..4 {
+        assert_eq!(ip(&format!("nexthop add id {id} via 10.2.0.2 dev e1")), done);
+    }
+    assert_eq!(ip("nexthop add id 10 group 1/2 type resilient buckets 4 idle_timer 2"), done);
+    assert_eq!(ip("route add 10.2.0.2/32 nhid 10"), done);
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(lab.left.inside(|| ping("10.2.0.2".parse().unwrap(), 1)));
+    let idle = |bucket: &str| bucket.split(' ').nth(5).and_then(|time| time.parse::<f64>().ok()).unwrap();
+    let members =
+        || ip("nexthop bucket show id 10").1.lines().map(|bucket| bucket.split(' ').nth(7).unwrap().to_owned()).collect::<Vec<_>>();
+    assert_eq!(members(), ["2", "2", "1", "1"]);
+    let buckets = ip("nexthop bucket").1;
+    let used = buckets.lines().min_by(|a, b| idle(a).total_cmp(&idle(b))).unwrap();
+    assert!(buckets.lines().all(|bucket| idle(bucket) < 60.0), "the clocks agree: {buckets}");
+    let keeps = used.split(' ').nth(7).unwrap();
+    assert_eq!(ip(&format!("nexthop replace id 10 group {keeps}/3,255 type resilient")), done);
+    let kept: Vec<_> = members().into_iter().filter(|member| member != "3").collect();
+    assert_eq!(kept, [keeps]);
+    let begin = Instant::now();
+    while members().iter().any(|member| member != "3") {
+        assert!(begin.elapsed() < Duration::from_secs(20), "{}", ip("nexthop bucket").1);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(begin.elapsed() > Duration::from_secs(1));
+    assert!(ip("nexthop show id 10").1.ends_with(" unbalanced_time 0 \n"));
+    assert!(lab.left.inside(|| ping("10.2.0.2".parse().unwrap(), 2)));
+}
+
+#[test]
 fn a_batch_is_done_whole_or_not_at_all() {
     let Some((_lab, router)) = started() else { return };
     let socket = router.socket();

@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ::route::{ConfigError, Editor, Encap, IfIndex, Link, LinkChange, LinkKind, PolicyId, SidId, TableId};
+use ::route::{ConfigError, Editor, Encap, IfIndex, Link, LinkChange, LinkKind, PolicyId, SidId, TableId, Tick};
 use plane::Tables;
 use srv6::{HmacKeys, Policy};
 
@@ -76,15 +76,16 @@ pub struct PortDevice {
 /// Everything that is wrong with the file, up to a limit, with its place.
 pub fn network_file(text: &str, name: &str, ports: &[&str]) -> Result<Configuration, Errors> {
     let ports: Vec<_> = ports.iter().map(|&name| PortDevice { name: name.to_owned(), hardware: None }).collect();
-    network_file_on(text, name, &ports)
+    network_file_on(text, name, &ports, Tick::default())
 }
 
-/// As [`network_file`], with ports that have an address and an MTU of their own.
+/// As [`network_file`], with ports that have an address and an MTU of their own, at the time `now`.
 ///
 /// # Errors
 /// As [`network_file`].
-pub fn network_file_on(text: &str, name: &str, ports: &[PortDevice]) -> Result<Configuration, Errors> {
+pub fn network_file_on(text: &str, name: &str, ports: &[PortDevice], now: Tick) -> Result<Configuration, Errors> {
     let mut configuration = Configuration::new(ports);
+    configuration.editor.set_time(now);
     configuration.warnings = configuration.apply(text, name)?.warnings;
     Ok(configuration)
 }

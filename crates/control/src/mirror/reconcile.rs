@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plane::Tables;
 use route::{
     Action, Editor, Effect, FastHash, Hop, IfIndex, Kind, Link, LinkKind, MirroredRoute, NeighbourState, Prefix, Rule, Select, Selector,
-    SidId, TableId, VLAN_MAX_TAGS,
+    SidId, TableId, Tick, VLAN_MAX_TAGS,
 };
 use srv6::{Attributes, HmacKeys};
 
@@ -100,6 +100,10 @@ impl Mirror {
             self.ports.push(PortIs::Numbered(None));
         }
         self.ports[place] = PortIs::Numbered(index);
+    }
+
+    pub(super) fn set_time(&mut self, now: Tick) {
+        self.editor.set_time(now);
     }
 
     /// The addresses that the kernel answers for.

@@ -11,7 +11,7 @@ use netlink_sys::{Socket, SocketAddr};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce};
-use route::{IfIndex, SidId};
+use route::{IfIndex, SidId, Tick};
 
 use super::Mirror;
 use super::decode::message::{DONE, ERROR, Message, messages};
@@ -195,6 +195,11 @@ impl Follower {
         }
         self.mirror.reconcile(&mut self.follow.snapshot, &mut self.follow.dirty);
         failed
+    }
+
+    /// Says what time it is to the tables: see [`route::Editor::set_time`].
+    pub fn set_time(&mut self, now: Tick) {
+        self.mirror.set_time(now);
     }
 
     /// Steps until everything was read once, at least. The kernel may go on to change: what it tells is followed.
