@@ -75,7 +75,7 @@ pub(super) struct Way<'g> {
 }
 
 /// Places of the index.
-const PLACES: usize = 64;
+const PLACES: usize = 512;
 
 /// The routes met in a burst. A route whose place in the index another has taken is worked out again.
 pub(super) struct Ways<'g> {
