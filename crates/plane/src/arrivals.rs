@@ -32,12 +32,27 @@ impl Arrivals {
     #[inline]
     pub(crate) fn push(&mut self, port: usize, frame: Buf, time: Time) -> bool {
         self.frames.push(frame);
+        self.note(port, time);
+        self.frames.len() < BURST
+    }
+
+    /// Takes more that came together: as many as there is room for. How many that were.
+    #[inline]
+    pub(crate) fn extend(&mut self, port: usize, time: Time, frames: impl Iterator<Item = Buf>) -> usize {
+        let before = self.frames.len();
+        self.frames.extend(frames.take(BURST.saturating_sub(before)));
+        self.note(port, time);
+        self.frames.len() - before
+    }
+
+    /// Writes down where the last ones came from.
+    #[inline]
+    fn note(&mut self, port: usize, time: Time) {
         let end = self.frames.len();
         match self.runs.last_mut() {
             Some(run) if run.port == port && run.time == time => run.end = end,
             _ => self.runs.push(Run { port, time, end }),
         }
-        end < BURST
     }
 
     /// The frames, and where they came from.

@@ -8,6 +8,7 @@ mod arrivals;
 mod context;
 mod counters;
 mod decide;
+mod departures;
 mod describe;
 mod ethernet;
 mod fast;
@@ -35,7 +36,8 @@ mod worker;
 
 pub use arrivals::BURST;
 pub use counters::{Counters, LinkCount, PacketCount, SidCount};
-pub use host::{Sent, Up};
+pub use departures::{Sent, SentTogether};
+pub use host::Up;
 pub use tables::Tables;
 pub use trace::Step;
 pub use worker::Worker;

@@ -17,8 +17,9 @@ use route::{IfIndex, RouteRefs};
 
 use crate::arrivals::Arrivals;
 use crate::context::Context;
+use crate::departures::{Sent, SentTogether};
 use crate::fast::{Fast, Other};
-use crate::host::{Host, Sent, Up};
+use crate::host::{Host, Up};
 use crate::trace::{Ledger, Step};
 use crate::{Counters, Tables};
 
@@ -81,6 +82,21 @@ impl Worker {
         self.arrivals.push(port, buf, time)
     }
 
+    /// As [`Worker::receive`], of copies of frames that came in together: as many of them as there is room for. How many that were.
+    #[inline]
+    pub fn receive_copies<'f>(&mut self, port: usize, time: Time, frames: impl Iterator<Item = &'f [u8]>) -> usize {
+        let pool = &mut self.host.pool;
+        self.arrivals.extend(
+            port,
+            time,
+            frames.map(|frame| {
+                let mut buf = pool.take(frame.len());
+                buf.append(frame);
+                buf
+            }),
+        )
+    }
+
     /// Takes the frames received since the last call through all stages.
     pub fn run(&mut self) {
         let Worker { tables, reader, refs, arrivals, scratch, host, ledger, frames } = self;
@@ -116,12 +132,15 @@ impl Worker {
     }
 
     /// Hands over the frames to be sent, in order; their buffers go back to the pool.
-    pub fn drain(&mut self, mut send: impl FnMut(&Sent)) {
+    pub fn drain(&mut self, mut send: impl FnMut(Sent<'_>)) {
+        self.drain_together(|batch| batch.iter().for_each(&mut send));
+    }
+
+    /// As [`Worker::drain`], those together that leave together.
+    #[inline]
+    pub fn drain_together(&mut self, send: impl FnMut(SentTogether<'_>)) {
         let Host { pool, out, .. } = &mut self.host;
-        for sent in out.drain(..) {
-            send(&sent);
-            pool.give(sent.buf);
-        }
+        out.drain(pool, send);
     }
 
     /// Hands over the packets that are the kernel's, in order; their buffers go back to the pool. There are some beside a kernel only.
@@ -166,12 +185,14 @@ fn run<'g>(scratch: &mut Scratch, cx: &Context<'_, 'g>, arrivals: &mut Arrivals,
     let mut in_turn = others.drain(..);
     let (mut frames, runs) = arrivals.drain();
     for (places, _, time) in runs.iter() {
-        for (place, buf) in places.zip(&mut frames) {
-            if let Some(port) = scratch.fast.out(place) {
-                host.out.push(Sent { port, time, frame: first + place as u64, buf });
-            } else if let Some(Other { packet, verdict, .. }) = in_turn.next() {
-                host.perform(cx, packet, verdict, ledger);
+        let mut number = first + places.start as u64;
+        for (port, count) in scratch.fast.out(places) {
+            let bufs = frames.by_ref().take(count);
+            match port {
+                Some(port) => host.out.extend(port, time, number, bufs),
+                None => bufs.zip(&mut in_turn).for_each(|(_, Other { packet, verdict, .. })| host.perform(cx, packet, verdict, ledger)),
             }
+            number += count as u64;
         }
     }
     drop(in_turn);

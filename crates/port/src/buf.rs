@@ -310,6 +310,7 @@ impl std::fmt::Debug for Buf {
 /// Buffers of one worker, used again and again. It allocates until as many exist as are in flight at once, and no more.
 #[derive(Debug, Default)]
 pub struct Pool {
+    /// Of [`STANDARD`] size; what they say of their bytes is of no matter.
     free: Vec<Buf>,
 }
 
@@ -325,15 +326,26 @@ impl Pool {
         if len > STANDARD - HEADROOM {
             return Buf::with_room(HEADROOM, len);
         }
-        self.free.pop().unwrap_or_else(|| Buf::with_room(HEADROOM, STANDARD - HEADROOM))
+        let Some(mut buf) = self.free.pop() else { return Buf::with_room(HEADROOM, STANDARD - HEADROOM) };
+        (buf.head, buf.len) = (HEADROOM as u16, 0);
+        buf
     }
 
     /// Takes a buffer back. One of another size is let go, so that a jumbo frame does not stay in memory for ever.
     #[inline]
-    pub fn give(&mut self, mut buf: Buf) {
+    pub fn give(&mut self, buf: Buf) {
         if buf.capacity() == STANDARD {
-            (buf.head, buf.len) = (HEADROOM as u16, 0);
             self.free.push(buf);
+        }
+    }
+
+    /// As [`Pool::give`] of all of these.
+    #[inline]
+    pub fn give_all(&mut self, bufs: &mut Vec<Buf>) {
+        if bufs.iter().all(|buf| buf.capacity() == STANDARD) {
+            self.free.append(bufs);
+        } else {
+            bufs.drain(..).for_each(|buf| self.give(buf));
         }
     }
 }

@@ -101,7 +101,7 @@ impl Engine {
     }
 
     /// Hands over the frames to be sent, in order.
-    pub fn drain(&mut self, send: impl FnMut(&Sent)) {
+    pub fn drain(&mut self, send: impl FnMut(Sent<'_>)) {
         self.worker.drain(send);
     }
 

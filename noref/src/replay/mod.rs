@@ -87,7 +87,7 @@ impl Sink {
         let mut outcome = Ok(());
         engine.drain(|sent| {
             if outcome.is_ok() {
-                outcome = self.outputs.write(sent.port, sent.time, &sent.buf);
+                outcome = self.outputs.write(sent.port, sent.time, sent.buf);
             }
         });
         if self.trace.is_on() {

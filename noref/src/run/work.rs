@@ -210,10 +210,10 @@ impl Work {
     /// Sends what the worker has to send.
     fn send(&mut self) {
         let Work { worker, queues, ways, .. } = self;
-        worker.drain(|sent| {
+        worker.drain_together(|sent| {
             let way = ways.get(sent.port).copied().flatten();
             if let Some(queue) = way.and_then(|way| queues.get_mut(way)) {
-                queue.send(&sent.buf, sent.time);
+                sent.bufs.iter().for_each(|buf| queue.send(buf, sent.time));
             }
         });
         for queue in queues {

@@ -18,6 +18,8 @@ mod state;
 mod step;
 mod ways;
 
+use std::ops::Range;
+
 use crate::arrivals::{Arrivals, BURST};
 use crate::context::Context;
 use crate::packet::Packet;
@@ -81,9 +83,10 @@ impl Fast {
         others.sort_unstable_by_key(|other| other.place);
     }
 
-    /// The port that the packet in a place leaves by, if it is ready to.
+    /// The port that the packets in these places leave by, as many as follow each other by the same; none for those that are not ready to leave.
     #[inline]
-    pub(crate) fn out(&self, place: usize) -> Option<usize> {
-        self.out.get(place).and_then(|out| out.checked_sub(1)).map(usize::from)
+    pub(crate) fn out(&self, places: Range<usize>) -> impl Iterator<Item = (Option<usize>, usize)> {
+        let alike = self.out.get(places).unwrap_or_default().chunk_by(u16::eq);
+        alike.map(|out| (out[0].checked_sub(1).map(usize::from), out.len()))
     }
 }

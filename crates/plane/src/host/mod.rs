@@ -20,6 +20,7 @@ use port::{Buf, Pool, Time};
 use route::{DropReason, IfIndex};
 
 use crate::context::Context;
+use crate::departures::Departures;
 use crate::packet::{Packet, Version};
 use crate::rate::{Global, Peers};
 use crate::reassembly::{Expired, Reassembler4, Reassembler6};
@@ -29,19 +30,6 @@ use crate::{decide, forward4};
 use kernel::Kernel;
 pub use kernel::Up;
 use resolver::Resolver;
-
-/// A frame to be sent.
-#[derive(Debug)]
-pub struct Sent {
-    /// The port, by its place among the ports.
-    pub port: usize,
-    /// When the frame that caused it came in.
-    pub time: Time,
-    /// Number of that frame.
-    pub frame: u64,
-    /// The frame, Ethernet header first.
-    pub buf: Buf,
-}
 
 /// What caused a packet that the router makes.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +47,7 @@ impl From<&Packet> for Cause {
 /// All state that packets leave behind in a worker.
 pub(crate) struct Host {
     pub(crate) pool: Pool,
-    pub(crate) out: Vec<Sent>,
+    pub(crate) out: Departures,
     /// What goes to the kernel, beside one.
     pub(crate) kernel: Option<Kernel>,
     resolver: Resolver,
@@ -77,7 +65,7 @@ impl Host {
     pub(crate) fn new() -> Host {
         Host {
             pool: Pool::default(),
-            out: Vec::new(),
+            out: Departures::default(),
             kernel: None,
             resolver: Resolver::default(),
             peers: Peers::default(),

@@ -7,7 +7,7 @@ use route::{DropReason, IfIndex, Kind, LinkKind, NeighbourState};
 use wire::{EtherType, Mac, eth, icmp4, ipv4, ipv6};
 use zerocopy::IntoBytes;
 
-use super::{Cause, Host, Sent};
+use super::{Cause, Host};
 use crate::context::Context;
 use crate::fragment4;
 use crate::packet::{Packet, Version};
@@ -106,7 +106,7 @@ impl Host {
         }
         ledger.step(&packet, "out", || format!("{}: {} bytes to {mac}", link.name, packet.buf.len()));
         ledger.counters.forwarded += u64::from(!packet.own);
-        self.leave(cx, dev, Sent { port: way.port, time: packet.time, frame: packet.number, buf: packet.buf }, ledger);
+        self.leave(cx, (dev, way.port), Cause::from(&packet), packet.buf, ledger);
     }
 
     /// Sends an Ethernet frame as it is (End.DX2), with the tags of the interface.
@@ -121,7 +121,7 @@ impl Host {
         }
         ledger.counters.forwarded += 1;
         ledger.step(&packet, "out", || format!("{}: frame of {} bytes as it is", link.name, packet.buf.len()));
-        self.leave(cx, dev, Sent { port: way.port, time: packet.time, frame: packet.number, buf: packet.buf }, ledger);
+        self.leave(cx, (dev, way.port), Cause::from(&packet), packet.buf, ledger);
     }
 
     /// Sends a frame of the router's own making that is no IP packet.
@@ -134,17 +134,17 @@ impl Host {
         }
         ledger.counters.originated += 1;
         ledger.step_of(cause.number, cause.time, "out", || crate::ethernet::describe(frame, cx.links.get(dev)));
-        self.leave(cx, dev, Sent { port: way.port, time: cause.time, frame: cause.number, buf }, ledger);
+        self.leave(cx, (dev, way.port), cause, buf, ledger);
     }
 
-    /// Sends a frame that was sent by `dev`: it counts there, and on the port if that is another.
-    fn leave(&mut self, cx: &Context<'_, '_>, dev: IfIndex, sent: Sent, ledger: &mut Ledger) {
-        let bytes = sent.buf.len();
+    /// Sends a frame by a port that was sent by `dev`: it counts there, and on the port if that is another.
+    fn leave(&mut self, cx: &Context<'_, '_>, (dev, port): (IfIndex, usize), cause: Cause, buf: Buf, ledger: &mut Ledger) {
+        let bytes = buf.len();
         ledger.counters.link_mut(dev).sent.add(bytes);
-        if let Some(port) = cx.links.of_port(sent.port).filter(|port| port.index != dev) {
-            ledger.counters.link_mut(port.index).sent.add(bytes);
+        if let Some(link) = cx.links.of_port(port).filter(|link| link.index != dev) {
+            ledger.counters.link_mut(link.index).sent.add(bytes);
         }
-        self.out.push(sent);
+        self.out.push(port, cause.time, cause.number, buf);
     }
 
     /// A packet whose neighbour never answered: its source is told (Linux `ipv4_link_failure`, `ip6_link_failure`).

@@ -37,20 +37,20 @@ impl<'w> Lane<'w> {
 
     /// As [`Lane::burst`], of so many frames, at most [`BURST`]; `look` sees each one that leaves.
     #[inline]
-    pub fn burst_of(&mut self, frames: usize, mut look: impl FnMut(&Sent)) -> usize {
-        for _ in 0..frames {
-            let frame = self.frames.get(self.at);
-            self.at = if self.at + 1 >= self.frames.len() { 0 } else { self.at + 1 };
-            let mut buf = self.worker.pool().take(frame.len());
-            buf.append(frame);
-            self.worker.receive(0, buf, Time::ZERO);
-        }
-        self.worker.run();
-        let (expected, mut good) = (self.sent, 0);
-        self.worker.drain(|sent| {
-            let buf = black_box(&sent.buf);
-            good += usize::from(sent.port == PORTS.len() - 1 && buf.len() == expected && buf.first() == Some(&2));
-            look(sent);
+    pub fn burst_of(&mut self, frames: usize, mut look: impl FnMut(&Sent<'_>)) -> usize {
+        let Lane { worker, frames: all, sent: expected, at } = self;
+        let next = || {
+            let frame = all.get(*at);
+            *at = if *at + 1 >= all.len() { 0 } else { *at + 1 };
+            frame
+        };
+        worker.receive_copies(0, Time::ZERO, std::iter::repeat_with(next).take(frames));
+        worker.run();
+        let mut good = 0;
+        worker.drain(|sent| {
+            let buf = black_box(sent.buf);
+            good += usize::from(sent.port == PORTS.len() - 1 && buf.len() == *expected && buf.first() == Some(&2));
+            look(&sent);
         });
         good
     }
