@@ -24,7 +24,7 @@ use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 
-use self::full_table::{Prefixes, Router, ways};
+use self::full_table::{DESTINATIONS, Prefixes, Router, ways};
 use self::machine::Machine;
 use self::report::{Report, Settings};
 use crate::args::Refs;
@@ -190,7 +190,7 @@ impl Bench {
         }
         let mut router = Router::new(prefixes).map_err(|errors| Failure::unusable(format!("{name}, as routes: {errors}")))?;
         if wanted(Series::Seg6local) {
-            let ways = ways(&router.prefixes).unwrap_or_default();
+            let ways = ways(&router.prefixes, DESTINATIONS).unwrap_or_default();
             report.seg6local = Some(self.seg6local(&router, &ways)?);
         }
         if wanted(Series::Rules) {

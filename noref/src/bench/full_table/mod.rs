@@ -20,7 +20,7 @@ use route::RouteRefs;
 pub use lane::Lane;
 pub use prefixes::Prefixes;
 pub use random::Random;
-pub use ways::{Way, ways};
+pub use ways::{DESTINATIONS, Way, ways};
 
 /// Next hops that the prefixes are spread over. Gateway `n` has the address 02:00:00:00:1f:`n`.
 pub const GATEWAYS: usize = 64;

@@ -6,7 +6,7 @@ use super::frames::{self, Frames};
 use super::{ENCAPSULATED4, ENCAPSULATED6, Prefixes};
 
 /// Different packets of a way with random destinations: what a router at work looks like.
-const DESTINATIONS: usize = 1 << 16;
+pub const DESTINATIONS: usize = 1 << 16;
 
 /// A way, and the packets that take it.
 pub struct Way {
@@ -20,10 +20,10 @@ pub struct Way {
     pub sent: usize,
 }
 
-/// The ways of plain routing and of SRv6. None where the prefixes have no destination for them.
-pub fn ways(prefixes: &Prefixes) -> Option<Vec<Way>> {
-    let v4 = prefixes.destinations4(DESTINATIONS);
-    let v6 = prefixes.destinations6(DESTINATIONS);
+/// The ways of plain routing and of SRv6, so many packets where destinations are random. None where the prefixes have no destination for them.
+pub fn ways(prefixes: &Prefixes, destinations: usize) -> Option<Vec<Way>> {
+    let v4 = prefixes.destinations4(destinations);
+    let v6 = prefixes.destinations6(destinations);
     let (one4, one6) = (*v4.first()?, *v6.first()?);
     let one = |name, sent, frame: Vec<u8>| Way { name, random: false, frames: [frame].into_iter().collect(), sent };
     let many = |name, sent, frames: Frames| Way { name, random: true, frames, sent };
