@@ -102,11 +102,14 @@ pub fn workers(snapshots: &[Snapshot]) -> Vec<WorkerRow> {
             None => format!("{} ({} to send)", queue.port, queue.driver),
         };
         let (total, busy) = (snapshot.time.total.as_secs_f64(), snapshot.time.busy.as_secs_f64());
+        let each = |amount: f64| Some(amount / received.packets as f64).filter(|_| received.packets != 0);
         WorkerRow {
             worker: snapshot.worker as u64,
             core: snapshot.core.map(|core| core as u64),
             queues: snapshot.queues.iter().map(queue).collect(),
             busy: if total > 0.0 { busy / total } else { 0.0 },
+            packet_ns: each(busy * 1e9),
+            packet_clocks: snapshot.time.busy_clocks.and_then(|clocks| each(clocks as f64)),
             received,
             sent,
             forwarded: snapshot.counters.forwarded,

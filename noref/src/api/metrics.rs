@@ -13,7 +13,7 @@ use route::{DropReason, TableId};
 use super::counts::{self, Totals};
 use super::rows::{MirrorRow, PortRow, SidRow};
 use super::tables::state_word;
-use crate::run::{Router, Snapshot, WorkTime};
+use crate::run::{Router, Snapshot};
 
 /// Everything that there is to tell of a router at this moment, in Prometheus' text format.
 pub fn text(router: &Router) -> String {
@@ -141,15 +141,23 @@ fn of_ports(ports: &[PortRow]) -> Vec<Metric> {
     ]
 }
 
-fn of_workers(snapshots: &[Snapshot]) -> [Metric; 4] {
-    let each = |name, help, of: fn(&WorkTime) -> Value| {
-        metric(name, help, snapshots.iter().map(|snapshot| (vec![("worker", snapshot.worker.to_string())], of(&snapshot.time))))
+fn of_workers(snapshots: &[Snapshot]) -> [Metric; 6] {
+    let each = |name, help, of: fn(&Snapshot) -> Value| {
+        metric(name, help, snapshots.iter().map(|snapshot| (vec![("worker", snapshot.worker.to_string())], of(snapshot))))
     };
     [
-        each("noref_worker_seconds", "Time since a worker began.", |time| Value::Seconds(time.total.as_secs_f64())),
-        each("noref_worker_busy_seconds", "Of it, time in rounds in which frames came.", |time| Value::Seconds(time.busy.as_secs_f64())),
-        each("noref_worker_rounds", "Times that a worker looked at its queues.", |time| Value::Counter(time.rounds)),
-        each("noref_worker_sleeps", "Times that a worker went to sleep.", |time| Value::Counter(time.sleeps)),
+        each("noref_worker_seconds", "Time since a worker began.", |worker| Value::Seconds(worker.time.total.as_secs_f64())),
+        each("noref_worker_busy_seconds", "Of it, time in rounds in which frames came.", |worker| {
+            Value::Seconds(worker.time.busy.as_secs_f64())
+        }),
+        each("noref_worker_busy_clocks", "The same in clocks of the time stamp counter; 0 where it is not steady.", |worker| {
+            Value::Counter(worker.time.busy_clocks.unwrap_or(0))
+        }),
+        each("noref_worker_received_packets", "Packets that came in by a worker's queues.", |worker| {
+            Value::Counter(worker.queues.iter().map(|queue| queue.counters.rx_packets).sum())
+        }),
+        each("noref_worker_rounds", "Times that a worker looked at its queues.", |worker| Value::Counter(worker.time.rounds)),
+        each("noref_worker_sleeps", "Times that a worker went to sleep.", |worker| Value::Counter(worker.time.sleeps)),
     ]
 }
 

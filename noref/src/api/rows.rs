@@ -47,6 +47,12 @@ pub struct WorkerRow {
     pub queues: Vec<String>,
     /// Share of the time since it started during which it had something to do, 0 to 1.
     pub busy: f64,
+    /// Nanoseconds of that time for each packet that came in; none before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packet_ns: Option<f64>,
+    /// The same in clocks of the processor's time stamp counter; none where it is not steady.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packet_clocks: Option<f64>,
     pub received: Traffic,
     pub sent: Traffic,
     /// Packets that came in and went out.

@@ -24,6 +24,7 @@ mod shares;
 mod slow;
 mod snapshot;
 mod start;
+mod stopwatch;
 mod work;
 mod workers;
 
@@ -37,7 +38,7 @@ use port::live::{Signal, Signals, wait_any};
 
 pub use self::router::{MirrorStanding, PortState, Router};
 pub use self::settings::{DEFAULT_SOCKET, MetricsAddress, parse_workers};
-pub use self::snapshot::{QueueSnapshot, Snapshot, WorkTime};
+pub use self::snapshot::{QueueSnapshot, Snapshot};
 #[cfg(test)]
 pub use self::{clock::Clock, router::Source, workers::Workers};
 

@@ -58,6 +58,8 @@ pub struct WorkTime {
     pub total: Duration,
     /// Of it, rounds in which frames came.
     pub busy: Duration,
+    /// The same in clocks of the processor's time stamp counter, where it is steady.
+    pub busy_clocks: Option<u64>,
     /// Rounds, all of them.
     pub rounds: u64,
     /// Rounds in which frames came.

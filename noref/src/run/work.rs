@@ -12,6 +12,7 @@ use super::mailbox::{Inbox, Request};
 use super::queue::Queue;
 use super::slow::Ways;
 use super::snapshot::{QueueSnapshot, Snapshot, WorkTime};
+use super::stopwatch::Stopwatch;
 use crate::stderr::say;
 use crate::trace::Probes;
 
@@ -45,8 +46,8 @@ pub struct Work {
     /// A trace is on: packets go one at a time.
     traces: bool,
     busy_poll: bool,
-    began: Instant,
-    time: WorkTime,
+    stopwatch: Stopwatch,
+    sleeps: u64,
     told_to_end: bool,
 }
 
@@ -77,8 +78,8 @@ impl Work {
             probes: Probes::new(number),
             traces: false,
             busy_poll,
-            began: Instant::now(),
-            time: WorkTime::default(),
+            stopwatch: Stopwatch::start(),
+            sleeps: 0,
             told_to_end: false,
         };
         work.find_ways();
@@ -125,6 +126,7 @@ impl Work {
     /// Gives each queue its turn, and the timers theirs. False when nothing came in.
     fn round(&mut self) -> bool {
         let begin = Instant::now();
+        self.stopwatch.begin(begin);
         let now = self.clock.at(begin);
         let mut came = false;
         for place in 0..self.queues.len() {
@@ -144,11 +146,7 @@ impl Work {
             self.probes.tell(self.worker.take_steps());
             self.look_at_traces();
         }
-        self.time.rounds += 1;
-        if came {
-            self.time.busy_rounds += 1;
-            self.time.busy += begin.elapsed();
-        }
+        self.stopwatch.end(came);
         came
     }
 
@@ -265,7 +263,7 @@ impl Work {
             counters: self.worker.counters().clone(),
             waiting: self.worker.waiting(),
             queues,
-            time: WorkTime { total: self.began.elapsed(), ..self.time },
+            time: WorkTime { sleeps: self.sleeps, ..self.stopwatch.time() },
             kernel: self.kernel.as_ref().map(Ways::count).unwrap_or_default(),
         }
     }
@@ -304,7 +302,7 @@ impl Work {
     fn sleep(&mut self) {
         let now = self.clock.now();
         let until = self.worker.next_due().map_or(LONGEST_SLEEP, |due| due.since(now));
-        self.time.sleeps += 1;
+        self.sleeps += 1;
         self.worker.offline();
         let receiving = self.queues.iter().filter(|queue| queue.receives());
         let descriptors: Vec<_> = receiving.filter_map(|queue| queue.port().descriptor()).chain([self.inbox.descriptor()]).collect();

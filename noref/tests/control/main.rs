@@ -55,6 +55,9 @@ fn what_a_router_has_and_counted_is_shown() {
     let drops = asked(&socket, "drops");
     assert!(drops["drops"].as_array().unwrap().iter().any(|row| row["reason"] == "route_blackhole" && row["packets"] == 1), "{drops}");
     assert_eq!(asked(&socket, "mirror")["mirror"], Value::Null);
+    let worker = &asked(&socket, "workers")["workers"][0];
+    let (busy, each) = (worker["busy"].as_f64().unwrap(), worker["packet_ns"].as_f64().unwrap());
+    assert!((f64::MIN_POSITIVE..1.0).contains(&busy) && (10.0..1e9).contains(&each), "{worker}");
 
     for (what, line) in [
         ("ports", "port  state  driver"),

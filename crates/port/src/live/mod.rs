@@ -24,7 +24,7 @@ pub mod xdp;
 
 pub use af_packet::{PacketPort, PacketSender, PacketSettings};
 pub use af_xdp::{Copies, XdpDevice, XdpError, XdpPort, XdpSettings};
-pub use clocks::clocks;
+pub use clocks::{clocks, clocks_are_steady};
 pub use device::Device;
 pub use open::{Driver, LiveDevice};
 pub use privileges::drop_privileges;
