@@ -138,6 +138,8 @@ pub enum Helper {
     MapLookup = 1,
     /// `(context, table of programs, slot)`: goes on there and does not come back, unless the slot is empty.
     TailCall = 12,
+    /// `(device, flags) → action`: out by the device with this index.
+    Redirect = 23,
     /// `(map, key, flags) → action`; the low two bits of `flags` are the action when the map has no entry.
     RedirectMap = 51,
 }

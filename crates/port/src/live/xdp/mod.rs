@@ -1,5 +1,6 @@
 //! The program that runs in the kernel for each received frame, and how it gets there: instructions are put together ([`Asm`]), loaded
-//! ([`Program`], [`Map`]) and attached to a device ([`Attachment`]). [`Filter`] is the program that noref uses.
+//! ([`Program`], [`Map`]) and attached to a device ([`Attachment`]). [`Filter`] is the program that noref uses, [`Source`] and [`Sink`]
+//! are those that it is measured with.
 
 mod asm;
 #[allow(unsafe_code, reason = "system calls")]
@@ -7,8 +8,10 @@ mod bpf;
 mod filter;
 mod insn;
 mod switch;
+mod traffic;
 
 pub use asm::{Asm, AsmError, Label};
 pub use bpf::{Attach, Attachment, BpfError, Map, MapKind, Program};
 pub use filter::{Filter, Takes};
 pub use insn::{Alu, Base, Cond, Frame, Helper, Insn, Operand, Reg, Size};
+pub use traffic::{Sink, Source, Varied};

@@ -10,6 +10,8 @@ use crate::live::xdp::Insn;
 const PROG_LOAD: c_int = 5;
 const PROG_TEST_RUN: c_int = 10;
 const PROG_TYPE_XDP: u32 = 6;
+/// Frames are made that go where the program sends them (Linux 5.18).
+const LIVE_FRAMES: u32 = 1 << 1;
 /// The program may be at devices whose frames stand in several pieces (Linux 5.18). It sees the first.
 const XDP_HAS_FRAGS: u32 = 1 << 5;
 /// Bytes of the verifier's account that are kept.
@@ -53,6 +55,10 @@ struct TestRun {
     context_output_len: u32,
     context_input: u64,
     context_output: u64,
+    flags: u32,
+    cpu: u32,
+    batch: u32,
+    hole: u32,
 }
 
 impl Program {
@@ -97,16 +103,36 @@ impl Program {
     /// # Errors
     /// When the kernel refuses.
     pub fn answer(&self, frame: &[u8]) -> Result<u32, BpfError> {
-        let mut run = TestRun {
+        self.run(frame).map(|(answer, _)| answer)
+    }
+
+    /// As [`Program::answer`], and the frame as the program leaves it.
+    pub(in crate::live::xdp) fn run(&self, frame: &[u8]) -> Result<(u32, Vec<u8>), BpfError> {
+        // A program could put something in front.
+        let mut output = vec![0; frame.len() + 256];
+        let mut run = TestRun { output: output.as_mut_ptr() as u64, output_len: output.len() as u32, ..self.test_run(frame, 1) };
+        // SAFETY: the command's structure; the frame and the room for the answer are as long as it says and outlive the call.
+        unsafe { bpf(PROG_TEST_RUN, &mut run) }.map_err(BpfError::call("trying a program"))?;
+        output.truncate(run.output_len as usize);
+        Ok((run.returned, output))
+    }
+
+    /// Runs the program on so many frames, each a buffer of the kernel's own that goes where the program sends it: by `batch` of them, on the thread's processor. A
+    /// buffer has the bytes of `frame` when it is new, and what was done to it when it comes again.
+    pub(in crate::live::xdp) fn run_live(&self, frame: &[u8], frames: u32, batch: u32) -> Result<(), BpfError> {
+        let mut run = TestRun { flags: LIVE_FRAMES, batch, ..self.test_run(frame, frames) };
+        // SAFETY: the command's structure; the frame is as long as it says and outlives the call.
+        unsafe { bpf(PROG_TEST_RUN, &mut run) }.map_err(BpfError::call("running a program on live frames")).map(drop)
+    }
+
+    fn test_run(&self, frame: &[u8], repeat: u32) -> TestRun {
+        TestRun {
             program: self.fd.as_raw_fd() as u32,
             input: frame.as_ptr() as u64,
             input_len: frame.len() as u32,
-            repeat: 1,
+            repeat,
             ..TestRun::default()
-        };
-        // SAFETY: the command's structure; the frame is as long as it says and outlives the call.
-        unsafe { bpf(PROG_TEST_RUN, &mut run) }.map_err(BpfError::call("trying a program"))?;
-        Ok(run.returned)
+        }
     }
 }
 

@@ -1,0 +1,199 @@
+//! Traffic made and counted in the kernel, for measuring what lies between: a source that needs no process to copy frames, and a sink that only counts.
+//!
+//! ```text
+//! Source: BPF_PROG_TEST_RUN with live frames ──► program writes the frame ──► redirected to a device ──► … ──► device of the Sink: counted, dropped
+//! ```
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use super::bpf::{Attach, Attachment, BpfError, Map, MapKind, Program};
+use super::{Alu, Asm, AsmError, Cond, Helper, Insn, Reg, Size};
+
+/// `XDP_DROP`.
+const DROP: i32 = 1;
+// Offsets in `struct xdp_md`.
+const DATA: i16 = 0;
+const DATA_END: i16 = 4;
+const QUEUE: i16 = 16;
+/// Frames that the kernel makes before it hands them on, at most.
+const BATCH: u32 = 64;
+/// Queues of a sink, each counted by itself: two of them may be at work at once.
+const QUEUES: i32 = 256;
+
+/// Which 16 bits of a frame change from frame to frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Varied {
+    /// Where they are, bytes from the frame's beginning.
+    pub at: usize,
+    /// Where their complement goes, so that a checksum over both stays what it is.
+    pub balance: Option<usize>,
+}
+
+/// Sends one frame again and again by a device, on the processor of the calling thread. Frames are made anew each time: buffers come back as whoever had them left them.
+#[derive(Debug)]
+pub struct Source {
+    program: Program,
+    frame: Vec<u8>,
+    // Read by the program.
+    _count: Map,
+}
+
+impl Source {
+    /// Sends `frame` by the device with this index of the namespace that the program is run in.
+    ///
+    /// # Errors
+    /// When the kernel refuses: it takes CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN.
+    ///
+    /// # Panics
+    /// When `varied` lies outside the frame.
+    pub fn new(frame: &[u8], device: u32, varied: Option<Varied>) -> Result<Source, BpfError> {
+        let count = Map::new(MapKind::Array, "noref_source", 4, 8, 1)?;
+        let code = assemble_source(frame, device, varied, &count).map_err(unassembled)?;
+        Ok(Source { program: Program::load("noref_source", &code)?, frame: frame.to_vec(), _count: count })
+    }
+
+    /// Sends so many, as fast as the device takes them. What it does not take is lost.
+    ///
+    /// # Errors
+    /// When the kernel refuses; live frames are known since Linux 5.18.
+    pub fn send(&self, frames: u32) -> Result<(), BpfError> {
+        self.program.run_live(&self.frame, frames, BATCH)
+    }
+}
+
+/// Counts and drops what comes in by a device.
+#[derive(Debug)]
+pub struct Sink {
+    _attachment: Attachment,
+    counts: Map,
+}
+
+impl Sink {
+    /// Counts frames of `len` bytes at the device with this index; others are dropped uncounted.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or another program is there.
+    pub fn new(device: u32, len: usize) -> Result<Sink, BpfError> {
+        let counts = Map::new(MapKind::Array, "noref_sink", 4, 8 * QUEUES as usize, 1)?;
+        let code = assemble_sink(len, &counts).map_err(unassembled)?;
+        let program = Program::load("noref_sink", &code)?;
+        Ok(Sink { _attachment: Attachment::new(&program, device, Attach::Native)?, counts })
+    }
+
+    /// How many came so far.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn count(&self) -> Result<u64, BpfError> {
+        let counts = self.counts.get(&[0; 4])?.unwrap_or_default();
+        Ok(counts.chunks_exact(8).filter_map(|count| count.try_into().ok().map(u64::from_ne_bytes)).sum())
+    }
+}
+
+/// R7 is the frame's first byte, R6 how many frames were made before.
+fn assemble_source(frame: &[u8], device: u32, varied: Option<Varied>, count: &Map) -> Result<Vec<Insn>, AsmError> {
+    use Reg::*;
+    let mut asm = Asm::default();
+    let short = asm.label();
+    asm.load(Size::Word, R7, R1, DATA);
+    asm.load(Size::Word, R8, R1, DATA_END);
+    asm.alu64(Alu::Move, R2, R7);
+    asm.alu64(Alu::Add, R2, frame.len() as i32);
+    asm.jump_if(Cond::Gt, R2, R8, short);
+    for (n, bytes) in frame.chunks(2).enumerate() {
+        let at = 2 * n as i16;
+        match *bytes {
+            [a, b] => asm.store(Size::Half, R7, at, i32::from(u16::from_ne_bytes([a, b]))),
+            _ => asm.store(Size::Byte, R7, at, i32::from(bytes[0])),
+        }
+    }
+    if let Some(Varied { at, balance }) = varied {
+        asm.map_value(R2, count.as_fd().as_raw_fd(), 0);
+        asm.load(Size::Double, R6, R2, 0);
+        asm.alu64(Alu::Add, R6, 1);
+        asm.store(Size::Double, R2, 0, R6);
+        // Steps that are no neighbours, and come by all of them.
+        asm.alu64(Alu::Mul, R6, 40_503);
+        asm.alu64(Alu::And, R6, 0xffff);
+        let inside = [Some(at), balance].into_iter().flatten().all(|at| at + 2 <= frame.len());
+        assert!(inside, "the bytes that vary are the frame's");
+        asm.store(Size::Half, R7, at as i16, R6);
+        if let Some(balance) = balance {
+            asm.alu64(Alu::Xor, R6, 0xffff);
+            asm.store(Size::Half, R7, balance as i16, R6);
+        }
+    }
+    asm.alu64(Alu::Move, R1, device as i32);
+    asm.alu64(Alu::Move, R2, 0);
+    asm.call(Helper::Redirect);
+    asm.exit();
+    asm.bind(short);
+    drop_it(&mut asm);
+    asm.finish()
+}
+
+fn assemble_sink(len: usize, counts: &Map) -> Result<Vec<Insn>, AsmError> {
+    use Reg::*;
+    let mut asm = Asm::default();
+    let other = asm.label();
+    asm.load(Size::Word, R2, R1, DATA_END);
+    asm.load(Size::Word, R3, R1, DATA);
+    asm.alu64(Alu::Sub, R2, R3);
+    asm.jump_if(Cond::Ne, R2, len as i32, other);
+    asm.load(Size::Word, R4, R1, QUEUE);
+    asm.jump_if(Cond::Ge, R4, QUEUES, other);
+    asm.alu64(Alu::ShiftLeft, R4, 3);
+    asm.map_value(R5, counts.as_fd().as_raw_fd(), 0);
+    asm.alu64(Alu::Add, R5, R4);
+    asm.load(Size::Double, R2, R5, 0);
+    asm.alu64(Alu::Add, R2, 1);
+    asm.store(Size::Double, R5, 0, R2);
+    asm.bind(other);
+    drop_it(&mut asm);
+    asm.finish()
+}
+
+fn drop_it(asm: &mut Asm) {
+    asm.alu64(Alu::Move, Reg::R0, DROP);
+    asm.exit();
+}
+
+fn unassembled(error: AsmError) -> BpfError {
+    BpfError::Call { what: "assembling a program".to_owned(), source: std::io::Error::new(std::io::ErrorKind::InvalidInput, error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bpf::allowed;
+    use super::*;
+
+    #[test]
+    fn a_source_writes_its_frame_and_varies_what_it_should() {
+        let frame: Vec<u8> = (1..=61).collect();
+        for (varied, expected) in [
+            (None, frame.clone()),
+            (Some(Varied { at: 36, balance: Some(18) }), {
+                let mut frame = frame.clone();
+                frame[36..38].copy_from_slice(&40_503_u16.to_ne_bytes());
+                frame[18..20].copy_from_slice(&(!40_503_u16).to_ne_bytes());
+                frame
+            }),
+        ] {
+            let Some(source) = allowed(Source::new(&frame, 1, varied)) else { return };
+            let (answer, written) = source.program.run(&[0; 61]).unwrap();
+            assert_eq!((answer, written), (4, expected), "{varied:?}");
+            // Less than it writes.
+            assert_eq!(source.program.answer(&[0; 60]).unwrap(), DROP as u32);
+        }
+    }
+
+    #[test]
+    fn a_sink_counts_frames_of_its_length() {
+        let Some(counts) = allowed(Map::new(MapKind::Array, "noref_sink", 4, 8 * QUEUES as usize, 1)) else { return };
+        let program = Program::load("noref_sink", &assemble_sink(60, &counts).unwrap()).unwrap();
+        for len in [60, 61, 60, 14, 60] {
+            assert_eq!(program.answer(&vec![0; len]).unwrap(), DROP as u32);
+        }
+        assert_eq!(counts.get(&[0; 4]).unwrap().unwrap()[..16], [3_u64.to_ne_bytes(), [0; 8]].concat());
+    }
+}
