@@ -1,7 +1,7 @@
 //! Input of an Ethernet frame: whose it is and what it carries.
 
 use port::Buf;
-use route::{DropReason, Link, VlanTag};
+use route::{DropReason, Link, VLAN_NUMBER, VlanTag};
 use wire::{EtherType, eth};
 
 use crate::context::Context;
@@ -12,8 +12,6 @@ use crate::{ip4_input, ip6_input};
 
 /// Bytes of a VLAN tag.
 const TAG: usize = 4;
-/// The VLAN number in a tag's control information.
-const VID: u16 = 0xfff;
 
 /// Looks at a received frame. Afterwards the packet starts with what the frame carried, and is on the VLAN sub-interface that it is tagged for.
 pub(crate) fn input<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, ledger: &mut Ledger) -> Verdict<'g> {
@@ -27,7 +25,7 @@ pub(crate) fn input<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, ledger: &mut 
     let (to, mut ethertype, mut tags) = (header.dst, header.ethertype(), 0);
     while let protocol @ (EtherType::VLAN | EtherType::QINQ) = ethertype {
         let Some((control, inner)) = tag(&packet.buf, eth::LEN + tags) else { return Verdict::Drop(DropReason::FrameTooShort) };
-        let id = control & VID;
+        let id = control & VLAN_NUMBER;
         ethertype = inner;
         tags += TAG;
         match cx.links.vlan(VlanTag { parent: link.index, protocol: protocol.0, id }) {

@@ -55,4 +55,6 @@ pub use rule::{Action, Mark, Ports, Rule, Selector};
 pub use scope::{SCOPE_HOST, SCOPE_LINK, SCOPE_UNIVERSE};
 pub use select::{Choice, Select};
 pub use settings::Settings;
-pub use vlan::{VLAN_8021AD, VLAN_8021Q, VLAN_CODE_POINTS, VLAN_MAX_ID, VLAN_MAX_TAGS, VlanChange, VlanSettings, VlanTag, WayOut};
+pub use vlan::{
+    VLAN_8021AD, VLAN_8021Q, VLAN_CODE_POINTS, VLAN_MAX_ID, VLAN_MAX_TAGS, VLAN_NUMBER, VlanChange, VlanSettings, VlanTag, WayOut,
+};

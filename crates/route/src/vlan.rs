@@ -11,6 +11,8 @@ pub const VLAN_MAX_ID: u16 = 4094;
 /// Priority code points, which stand above drop eligible bit and number in a tag's control information.
 pub const VLAN_CODE_POINTS: usize = 8;
 const CODE_POINT_SHIFT: u32 = 13;
+/// The VLAN number in a tag's control information.
+pub const VLAN_NUMBER: u16 = 0xfff;
 /// VLAN sub-interfaces that may stand on top of each other.
 pub const VLAN_MAX_TAGS: usize = 4;
 /// What tells dummy devices apart by their Ethernet addresses from ports: both are locally administered.
@@ -132,6 +134,15 @@ impl Links {
                 LinkKind::Loopback | LinkKind::Vrf(_) | LinkKind::Elsewhere => return Err(DropReason::Unsupported),
             }
         }
+    }
+
+    /// The VLAN sub-interfaces that lead to the port in this place, with their tags there: protocol and number of each, the outermost first.
+    pub fn vlans_of_port(&self, place: usize) -> impl Iterator<Item = (Vec<(u16, u16)>, &Link)> {
+        let vlans = self.vlans.iter().filter_map(|(_, index)| self.get(*index));
+        vlans.filter_map(move |link| {
+            let way = self.way_out(link.index, 0).ok().filter(|way| way.port == place)?;
+            Some((way.tags().iter().rev().map(|(protocol, control)| (*protocol, control & VLAN_NUMBER)).collect(), link))
+        })
     }
 
     /// What stands at the lower end of the VLANs that `dev` is on: `dev` itself if it is none.
@@ -301,6 +312,9 @@ mod tests {
         assert_eq!((way.port, way.tags()), (3, &[(0x8100, 7 << 13 | 10), (0x88a8, 100)][..]));
         assert_eq!(links.way_out(inner, 0).unwrap().tags()[0], (0x8100, 1 << 13 | 10));
         assert_eq!(links.way_out(inner, 5).unwrap().tags()[0], (0x8100, 10));
+        let below = |place| links.vlans_of_port(place).map(|(tags, link)| (tags, link.index)).collect::<Vec<_>>();
+        assert_eq!(below(3), [(vec![(0x88a8, 100)], outer), (vec![(0x88a8, 100), (0x8100, 10)], inner)]);
+        assert_eq!(below(0), []);
         let vlans = [service, tag(outer, 10), tag(port, 10)].map(|tag| links.vlan(tag).map(|link| link.index));
         assert_eq!(vlans, [Some(outer), Some(inner), None]);
     }

@@ -5,7 +5,7 @@
 //!        filters ◄┘  └───────────────────┘
 //! ```
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use control::mirror::{Asker, Follower, Mirror};
 use plane::{SidCount, Tables};
 use port::live::wait_any;
-use port::live::xdp::Filter;
-use route::{IfIndex, NeighbourState, SidId};
+use port::live::xdp::{BpfError, Filter, NO_TAG, Tags};
+use route::{IfIndex, Link, LinkKind, NeighbourState, SidId, TableId, VLAN_8021Q};
 use wire::Mac;
 
 use super::bell::{Bell, Ear, bell};
@@ -84,9 +84,18 @@ struct Filters {
 struct PortFilter {
     index: IfIndex,
     filter: Arc<Filter>,
-    mac: Mac,
-    own: HashSet<IpAddr>,
+    told: Told,
     complaint: Complaint,
+}
+
+/// What a filter is told. A VRF is named by its table, the default one by 0.
+#[derive(Default)]
+struct Told {
+    mac: Mac,
+    vrf: u32,
+    /// The VRFs of the VLANs that are noref's.
+    vlans: HashMap<Tags, u32>,
+    own: HashSet<(u32, IpAddr)>,
 }
 
 /// What the mirror's thread is started with.
@@ -213,7 +222,7 @@ impl Mirroring {
         lock(&self.ports).push((place, device.map(|(index, _)| IfIndex(index))));
         let filter = device.and_then(|(index, filter)| {
             let filter = Arc::clone(filter?);
-            Some(PortFilter { index: IfIndex(index), filter, mac: Mac::default(), own: HashSet::new(), complaint: Complaint::default() })
+            Some(PortFilter { index: IfIndex(index), filter, told: Told::default(), complaint: Complaint::default() })
         });
         let mut filters = self.filters();
         if filters.ports.len() <= place {
@@ -313,27 +322,59 @@ impl Filters {
         }
         for port in self.ports.iter_mut().flatten() {
             let Some(link) = mirror.editor().links().get(port.index) else { continue };
-            let own = mirror.here().addresses(link.vrf_table);
-            if let Err(error) = port.tell(link.mac, own) {
-                port.complaint.tell(format_args!("{}: the filter does not know all addresses of the host: {error}", link.name));
+            if let Err(error) = port.tell(Told::of(link, mirror)) {
+                port.complaint.tell(format_args!("{}: the filter does not know all addresses and VLANs of the host: {error}", link.name));
             }
         }
     }
 }
 
+impl Told {
+    /// What the filter of a port is to know.
+    fn of(port: &Link, mirror: &Mirror) -> Told {
+        let vrf = |link: &Link| link.vrf_table.map_or(0, |table| table.0);
+        let mut vlans = HashMap::new();
+        if let LinkKind::Port(place) = port.kind {
+            // A tag that says a priority only.
+            vlans.insert([(VLAN_8021Q, 0), NO_TAG], vrf(port));
+            for (tags, link) in mirror.editor().links().vlans_of_port(place) {
+                match tags[..] {
+                    [tag] => _ = vlans.insert([tag, NO_TAG], vrf(link)),
+                    [outer, inner] => _ = vlans.insert([outer, inner], vrf(link)),
+                    // The kernel forwards what comes in with more.
+                    _ => {}
+                }
+            }
+        }
+        let vrfs: HashSet<u32> = vlans.values().copied().chain([0, vrf(port)]).collect();
+        let own = |vrf: u32| {
+            let table = if vrf == 0 { TableId::LOCAL } else { TableId(vrf) };
+            mirror.here().addresses(table).map(move |addr| (vrf, addr))
+        };
+        Told { mac: port.mac, vrf: vrf(port), vlans, own: vrfs.into_iter().flat_map(own).collect() }
+    }
+}
+
 impl PortFilter {
-    fn tell(&mut self, mac: Mac, own: HashSet<IpAddr>) -> Result<(), String> {
-        if self.mac != mac {
-            self.filter.set_mac(mac.0).map_err(|error| error.to_string())?;
-            self.mac = mac;
+    /// Tells the filter what it does not know yet: addresses before what brings packets to them up.
+    fn tell(&mut self, now: Told) -> Result<(), BpfError> {
+        let PortFilter { filter, told, .. } = self;
+        for (vrf, addr) in now.own.difference(&told.own) {
+            filter.add_own(*vrf, *addr)?;
         }
-        for addr in own.difference(&self.own) {
-            self.filter.add_own(*addr).map_err(|error| error.to_string())?;
+        if (now.mac, now.vrf) != (told.mac, told.vrf) {
+            filter.set_station(now.mac.0, now.vrf)?;
         }
-        for addr in self.own.difference(&own) {
-            self.filter.remove_own(*addr).map_err(|error| error.to_string())?;
+        for (tags, vrf) in now.vlans.iter().filter(|(tags, vrf)| told.vlans.get(*tags) != Some(vrf)) {
+            filter.set_vlan(*tags, *vrf)?;
         }
-        self.own = own;
+        for tags in told.vlans.keys().filter(|tags| !now.vlans.contains_key(*tags)) {
+            filter.remove_vlan(*tags)?;
+        }
+        for (vrf, addr) in told.own.difference(&now.own) {
+            filter.remove_own(*vrf, *addr)?;
+        }
+        *told = now;
         Ok(())
     }
 }

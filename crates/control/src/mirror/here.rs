@@ -17,11 +17,10 @@ pub struct Here {
 }
 
 impl Here {
-    /// The addresses that packets of a device may have which are for the host: `vrf` is the table of its VRF. Those of the default VRF are answered for in a VRF
-    /// as well, as the rule to table `local` comes first.
-    pub fn addresses(&self, vrf: Option<TableId>) -> HashSet<IpAddr> {
-        let tables = [Some(TableId::LOCAL), vrf].into_iter().flatten();
-        tables.filter_map(|table| self.tables.get(&table)).flatten().copied().collect()
+    /// The addresses in a table. What is sent to one in table `local` is for the host whatever VRF it comes in by, as the rule to that table comes first; to one
+    /// in a VRF's table, in that VRF.
+    pub fn addresses(&self, table: TableId) -> impl Iterator<Item = IpAddr> {
+        self.tables.get(&table).into_iter().flatten().copied()
     }
 
     /// Counts up with every change, also of devices: which VRF one is in, and its MAC.

@@ -152,7 +152,7 @@ fn what_is_for_the_host_stays_in_the_kernel() {
     let Some(()) = lab::cable(1) else { return };
     let (Some(near), Some(far)) = (open(NEAR, XdpSettings::default()), open(FAR, XdpSettings::default())) else { return };
     let (Some(mut port), Some(mut far)) = (queue(&near, 0), queue(&far, 0)) else { return };
-    near.filter().add_own("10.4.5.6".parse().unwrap()).unwrap();
+    near.filter().add_own(0, "10.4.5.6".parse().unwrap()).unwrap();
     let mut to_all = lab::frame(1, 100);
     to_all[..6].fill(0xff);
     let mut elsewhere = lab::frame(3, 100);

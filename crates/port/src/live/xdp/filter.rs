@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! too short, or not to the port's MAC            → kernel
-//! neither IPv4 nor IPv6 (ARP, VLAN, LLDP …)      → kernel
+//! tags (at most two) that are nobody's           → kernel
+//! neither IPv4 nor IPv6 (ARP, LLDP …)            → kernel
 //! to an own address                              → kernel
 //! to a multicast or broadcast address            → kernel
 //! IPv6 to a link-local address                   → kernel
@@ -11,21 +12,29 @@
 //! else                                           → the socket of the queue
 //! ```
 //!
-//! An address is *own* when it stands in a map, which the control plane keeps current: SIDs and the ends of tunnels that noref serves do not, whatever
+//! An address is *own* when it stands in a map for every VRF, or for the one that the frame is in: the port's, or that of the VLAN sub-interface that its tags
+//! lead to, which stands in another map. The control plane keeps them current: SIDs and the ends of tunnels that noref serves do not, whatever
 //! the kernel thinks of them. Fragments and options are no reason to stay below.
 //!
 //! That is for a router beside the kernel ([`Takes::Forwarded`]). One that is alone on its devices answers for its addresses and asks for its neighbours
 //! itself: every frame comes up ([`Takes::Everything`]).
 
 use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::bpf::{BpfError, Map, MapKind, Program};
+use super::filter_code::{VRF, assemble, assemble_all};
 use super::switch::{PASS, Switch};
-use super::{Alu, Asm, AsmError, Cond, Frame, Helper, Insn, Label, Reg, Size};
 
 /// Own addresses of one family that there is room for.
 const ADDRESSES: u32 = 65_536;
+/// Tags, or pairs of them, that there is room for.
+const VLANS: u32 = 16_384;
+
+/// The tags of a frame, the outermost first: protocol (EtherType) and VLAN number. The second is [`NO_TAG`] where there is one only.
+pub type Tags = [(u16, u16); 2];
+/// No tag.
+pub const NO_TAG: (u16, u16) = (0, 0);
 
 /// Which frames come up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -44,6 +53,7 @@ pub struct Filter {
     switch: Switch,
     sockets: Map,
     station: Map,
+    vlans: Map,
     own4: Map,
     own6: Map,
 }
@@ -59,11 +69,12 @@ impl Filter {
 
     fn with_fallback(takes: Takes, mac: [u8; 6], queues: u32, without_socket: i32) -> Result<Filter, BpfError> {
         let sockets = Map::new(MapKind::Sockets, "noref_sockets", 4, 4, queues.max(1))?;
-        let station = Map::new(MapKind::Array, "noref_station", 4, 8, 1)?;
-        let own4 = Map::new(MapKind::Hash, "noref_own4", 4, 1, ADDRESSES)?;
-        let own6 = Map::new(MapKind::Hash, "noref_own6", 16, 1, ADDRESSES)?;
+        let station = Map::new(MapKind::Array, "noref_station", 4, 12, 1)?;
+        let vlans = Map::new(MapKind::Hash, "noref_vlans", 8, 4, VLANS)?;
+        let own4 = Map::new(MapKind::Hash, "noref_own4", 8, 1, ADDRESSES)?;
+        let own6 = Map::new(MapKind::Hash, "noref_own6", 20, 1, ADDRESSES)?;
         let code = match takes {
-            Takes::Forwarded => assemble(&sockets, &station, &own4, &own6, without_socket),
+            Takes::Forwarded => assemble(&sockets, &station, &vlans, &own4, &own6, without_socket),
             Takes::Everything => assemble_all(&sockets, without_socket),
         };
         let code = code.map_err(|error| BpfError::Call {
@@ -72,8 +83,8 @@ impl Filter {
         })?;
         let code = Program::load("noref_filter", &code)?;
         let switch = Switch::new(&code)?;
-        let filter = Filter { code, switch, sockets, station, own4, own6 };
-        filter.set_mac(mac)?;
+        let filter = Filter { code, switch, sockets, station, vlans, own4, own6 };
+        filter.set_station(mac, 0)?;
         Ok(filter)
     }
 
@@ -98,34 +109,57 @@ impl Filter {
         self.switch.on(&self.code)
     }
 
-    /// The device has another MAC now.
+    /// The device has this MAC and is in the VRF of this table, 0 for none.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn set_mac(&self, mac: [u8; 6]) -> Result<(), BpfError> {
+    pub fn set_station(&self, mac: [u8; 6], vrf: u32) -> Result<(), BpfError> {
         let [a, b, c, d, e, f] = mac;
-        self.station.insert(&[0; 4], &[a, b, c, d, e, f, 0, 0])
+        let mut value = [a, b, c, d, e, f, 0, 0, 0, 0, 0, 0];
+        value[VRF as usize..].copy_from_slice(&vrf.to_ne_bytes());
+        self.station.insert(&[0; 4], &value)
     }
 
-    /// The host has this address: what is sent to it stays in the kernel.
+    /// Frames with these tags, and no others behind them, are those of a VLAN sub-interface in the VRF of this table, 0 for none.
+    ///
+    /// # Errors
+    /// When there is no room: 16384 tags or pairs of them.
+    pub fn set_vlan(&self, tags: Tags, vrf: u32) -> Result<(), BpfError> {
+        self.vlans.insert(&tags_key(tags), &vrf.to_ne_bytes())
+    }
+
+    /// Frames with these tags stay in the kernel; false when they did.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn remove_vlan(&self, tags: Tags) -> Result<bool, BpfError> {
+        self.vlans.remove(&tags_key(tags))
+    }
+
+    /// The host has this address in the VRF of this table, with 0 in all: what is sent to it stays in the kernel.
     ///
     /// # Errors
     /// When there is no room: 65536 addresses a family.
-    pub fn add_own(&self, address: IpAddr) -> Result<(), BpfError> {
-        match address {
-            IpAddr::V4(address) => self.own4.insert(&address.octets(), &[1]),
-            IpAddr::V6(address) => self.own6.insert(&address.octets(), &[1]),
-        }
+    pub fn add_own(&self, vrf: u32, address: IpAddr) -> Result<(), BpfError> {
+        let (own, key) = self.own(vrf, address);
+        own.insert(&key, &[1])
     }
 
-    /// The host has this address no longer; false when it had not.
+    /// The host has this address there no longer; false when it had not.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn remove_own(&self, address: IpAddr) -> Result<bool, BpfError> {
+    pub fn remove_own(&self, vrf: u32, address: IpAddr) -> Result<bool, BpfError> {
+        let (own, key) = self.own(vrf, address);
+        own.remove(&key)
+    }
+
+    /// Where an address stands.
+    fn own(&self, vrf: u32, address: IpAddr) -> (&Map, Vec<u8>) {
+        let vrf = vrf.to_ne_bytes();
         match address {
-            IpAddr::V4(address) => self.own4.remove(&address.octets()),
-            IpAddr::V6(address) => self.own6.remove(&address.octets()),
+            IpAddr::V4(address) => (&self.own4, [&vrf[..], &address.octets()].concat()),
+            IpAddr::V6(address) => (&self.own6, [&vrf[..], &address.octets()].concat()),
         }
     }
 
@@ -148,136 +182,14 @@ impl Filter {
     }
 }
 
-// Offsets in `struct xdp_md`.
-const DATA: i16 = 0;
-const DATA_END: i16 = 4;
-const QUEUE: i16 = 16;
-// Offsets in the frame.
-const ETHER_TYPE: i16 = 12;
-const IP: i16 = 14;
-const DESTINATION4: i16 = IP + 16;
-const END4: i32 = 34;
-const NEXT_HEADER: i16 = IP + 6;
-const DESTINATION6: i16 = IP + 24;
-const END6: i32 = 54;
-const ICMP6_TYPE: i16 = END6 as i16;
-const ICMP6: i32 = 58;
-
-/// The program that asks what the module's head says, in that order. R6 is the context, R7 the frame's first byte, R8 the one behind its last.
-fn assemble(sockets: &Map, station: &Map, own4: &Map, own6: &Map, without_socket: i32) -> Result<Vec<Insn>, AsmError> {
-    use Reg::*;
-    let mut asm = Asm::default();
-    let (pass, ipv6, redirect) = (asm.label(), asm.label(), asm.label());
-    asm.alu64(Alu::Move, R6, R1);
-    asm.load(Size::Word, R7, R6, DATA);
-    asm.load(Size::Word, R8, R6, DATA_END);
-    need(&mut asm, END4, pass);
-    leave_other_stations(&mut asm, station, pass);
-
-    asm.load(Size::Half, R2, R7, ETHER_TYPE);
-    asm.network16(R2);
-    asm.jump_if(Cond::Eq, R2, 0x86dd, ipv6);
-    asm.jump_if(Cond::Ne, R2, 0x0800, pass);
-    leave_ip4(&mut asm, own4, pass);
-    asm.jump(redirect);
-
-    asm.bind(ipv6);
-    need(&mut asm, END6, pass);
-    leave_ip6(&mut asm, own6, pass);
-
-    asm.bind(redirect);
-    to_socket(&mut asm, sockets, without_socket);
-
-    asm.bind(pass);
-    asm.alu64(Alu::Move, R0, PASS);
-    asm.exit();
-    asm.finish()
-}
-
-/// To `pass` unless the frame has `bytes`. The verifier accepts loads below them from here on.
-fn need(asm: &mut Asm, bytes: i32, pass: Label) {
-    asm.alu64(Alu::Move, Reg::R1, Reg::R7);
-    asm.alu64(Alu::Add, Reg::R1, bytes);
-    asm.jump_if(Cond::Gt, Reg::R1, Reg::R8, pass);
-}
-
-/// To `pass` with a frame that is not to the port's MAC.
-fn leave_other_stations(asm: &mut Asm, station: &Map, pass: Label) {
-    asm.map_value(Reg::R1, number(station), 0);
-    for (size, offset) in [(Size::Word, 0), (Size::Half, 4)] {
-        asm.load(size, Reg::R2, Reg::R1, offset);
-        asm.load(size, Reg::R3, Reg::R7, offset);
-        asm.jump_if(Cond::Ne, Reg::R2, Reg::R3, pass);
+/// Protocols as they stand in the frame, numbers as numbers.
+fn tags_key(tags: Tags) -> [u8; 8] {
+    let mut key = [0; 8];
+    for ((protocol, id), place) in tags.into_iter().zip(key.chunks_exact_mut(4)) {
+        place[..2].copy_from_slice(&protocol.to_be_bytes());
+        place[2..].copy_from_slice(&id.to_ne_bytes());
     }
-}
-
-/// To `pass` with an IPv4 packet that is multicast, broadcast or to an own address.
-fn leave_ip4(asm: &mut Asm, own4: &Map, pass: Label) {
-    use Reg::*;
-    asm.load(Size::Word, R2, R7, DESTINATION4);
-    asm.store(Size::Word, Frame, -4, R2);
-    asm.network32(R2);
-    asm.alu64(Alu::Move, R3, R2);
-    asm.alu64(Alu::ShiftRight, R3, 28);
-    asm.jump_if(Cond::Eq, R3, 0xe, pass);
-    // The immediate of a 64-bit comparison would be sign-extended.
-    asm.jump_if32(Cond::Eq, R2, -1, pass);
-    leave_own(asm, own4, 4, pass);
-}
-
-/// To `pass` with an IPv6 packet that is multicast, to a link-local or an own address, or of neighbour discovery.
-fn leave_ip6(asm: &mut Asm, own6: &Map, pass: Label) {
-    use Reg::*;
-    asm.load(Size::Half, R2, R7, DESTINATION6);
-    asm.network16(R2);
-    asm.jump_if(Cond::Ge, R2, 0xff00, pass);
-    asm.alu64(Alu::And, R2, 0xffc0);
-    asm.jump_if(Cond::Eq, R2, 0xfe80, pass);
-    let no_discovery = asm.label();
-    asm.load(Size::Byte, R2, R7, NEXT_HEADER);
-    asm.jump_if(Cond::Ne, R2, ICMP6, no_discovery);
-    need(asm, END6 + 1, pass);
-    asm.load(Size::Byte, R2, R7, ICMP6_TYPE);
-    asm.jump_if(Cond::Lt, R2, 133, no_discovery);
-    asm.jump_if(Cond::Le, R2, 137, pass);
-    asm.bind(no_discovery);
-    // By words: the address is aligned to two bytes only, which not every machine loads eight of.
-    for offset in [0, 4, 8, 12] {
-        asm.load(Size::Word, R2, R7, DESTINATION6 + offset);
-        asm.store(Size::Word, Frame, -16 + offset, R2);
-    }
-    leave_own(asm, own6, 16, pass);
-}
-
-/// To `pass` when the address at the end of the stack, of so many bytes, is in the map.
-fn leave_own(asm: &mut Asm, own: &Map, bytes: i32, pass: Label) {
-    asm.map(Reg::R1, number(own));
-    asm.alu64(Alu::Move, Reg::R2, Frame);
-    asm.alu64(Alu::Add, Reg::R2, -bytes);
-    asm.call(Helper::MapLookup);
-    asm.jump_if(Cond::Ne, Reg::R0, 0, pass);
-}
-
-/// The program that asks nothing.
-fn assemble_all(sockets: &Map, without_socket: i32) -> Result<Vec<Insn>, AsmError> {
-    let mut asm = Asm::default();
-    asm.alu64(Alu::Move, Reg::R6, Reg::R1);
-    to_socket(&mut asm, sockets, without_socket);
-    asm.finish()
-}
-
-/// Ends a program: the frame of the context in R6 goes to the socket of its queue.
-fn to_socket(asm: &mut Asm, sockets: &Map, without_socket: i32) {
-    asm.map(Reg::R1, number(sockets));
-    asm.load(Size::Word, Reg::R2, Reg::R6, QUEUE);
-    asm.alu64(Alu::Move, Reg::R3, without_socket);
-    asm.call(Helper::RedirectMap);
-    asm.exit();
-}
-
-/// The number by which a program that is loaded names a map.
-fn number(map: &Map) -> i32 {
-    map.as_fd().as_raw_fd()
+    key
 }
 
 #[cfg(test)]
@@ -319,8 +231,8 @@ mod tests {
     #[test]
     fn what_is_forwarded_comes_up_and_all_else_stays_in_the_kernel() {
         let Some(filter) = filter() else { return };
-        filter.add_own("10.0.1.1".parse().unwrap()).unwrap();
-        filter.add_own("2001:db8:5::1".parse().unwrap()).unwrap();
+        filter.add_own(0, "10.0.1.1".parse().unwrap()).unwrap();
+        filter.add_own(0, "2001:db8:5::1".parse().unwrap()).unwrap();
         let udp = [0; 8];
         let cases = [
             ("IPv4", true, ip4([10, 0, 1, 2])),
@@ -354,10 +266,61 @@ mod tests {
         }
     }
 
+    /// A frame with these tags, each in front of the one before it, with all priority bits set.
+    fn tagged(frame: &[u8], tags: &[(u16, u16)]) -> Vec<u8> {
+        let (addresses, rest) = frame.split_at(12);
+        let tags: Vec<u8> = tags.iter().flat_map(|(protocol, id)| [protocol.to_be_bytes(), (0xf000 | id).to_be_bytes()].concat()).collect();
+        [addresses, &tags, rest].concat()
+    }
+
+    const Q10: (u16, u16) = (0x8100, 10);
+    const AD7: (u16, u16) = (0x88a8, 7);
+
+    #[test]
+    fn frames_with_tags_are_those_of_their_vlan() {
+        let Some(filter) = filter() else { return };
+        filter.set_vlan([Q10, NO_TAG], 0).unwrap();
+        filter.set_vlan([AD7, Q10], 99).unwrap();
+        filter.add_own(0, "10.0.1.1".parse().unwrap()).unwrap();
+        filter.add_own(99, "10.0.1.2".parse().unwrap()).unwrap();
+        filter.add_own(99, "2001:db8:5::1".parse().unwrap()).unwrap();
+        let discovery = ip6("2001:db8:5::2", 58, &[135, 0, 0, 0]);
+        let cases = [
+            ("a VLAN's", true, tagged(&ip4([10, 0, 1, 9]), &[Q10])),
+            ("a VLAN's IPv6", true, tagged(&ip6("2001:db8:5::2", 17, &[0; 8]), &[Q10])),
+            ("to an own address", false, tagged(&ip4([10, 0, 1, 1]), &[Q10])),
+            ("to an own address of another VRF", true, tagged(&ip4([10, 0, 1, 2]), &[Q10])),
+            ("to an own address, two tags", false, tagged(&ip4([10, 0, 1, 2]), &[AD7, Q10])),
+            ("to an address that is own in all VRFs, two tags", false, tagged(&ip4([10, 0, 1, 1]), &[AD7, Q10])),
+            ("to an address that is not, two tags", true, tagged(&ip4([10, 0, 1, 3]), &[AD7, Q10])),
+            ("to an own IPv6 address, two tags", false, tagged(&ip6("2001:db8:5::1", 17, &[0; 8]), &[AD7, Q10])),
+            ("neighbour discovery", false, tagged(&discovery, &[Q10])),
+            ("ARP", false, tagged(&frame(MAC, 0x0806, &[0; 46]), &[Q10])),
+            ("another number", false, tagged(&ip4([10, 0, 1, 9]), &[(0x8100, 11)])),
+            ("another protocol", false, tagged(&ip4([10, 0, 1, 9]), &[(0x88a8, 10)])),
+            ("a tag too many", false, tagged(&ip4([10, 0, 1, 9]), &[Q10, Q10])),
+            ("the outer tag alone", false, tagged(&ip4([10, 0, 1, 9]), &[AD7])),
+            ("three tags", false, tagged(&ip4([10, 0, 1, 9]), &[AD7, Q10, Q10])),
+            ("another station", false, tagged(&frame([2, 0, 0, 0, 0x0e, 2], 0x0800, &ip4([10, 0, 1, 9])[14..]), &[Q10])),
+            ("IPv4 that is cut off", false, tagged(&ip4([10, 0, 1, 9])[..33], &[Q10])),
+            ("IPv4 that is not cut off", true, tagged(&ip4([10, 0, 1, 9])[..34], &[Q10])),
+            ("IPv6 that is cut off", false, tagged(&ip6("2001:db8:5::2", 59, &[])[..53], &[AD7, Q10])),
+            ("tags alone", false, [tagged(&ip4([10, 0, 1, 9]), &[AD7, Q10])[..22].to_vec(), vec![0; 12]].concat()),
+        ];
+        for (what, expected, frame) in cases {
+            assert_eq!(comes_up(&filter, &frame), expected, "{what}");
+        }
+        assert!(filter.remove_vlan([Q10, NO_TAG]).unwrap());
+        assert!(!comes_up(&filter, &tagged(&ip4([10, 0, 1, 9]), &[Q10])));
+        assert!(comes_up(&filter, &ip4([10, 0, 1, 2])), "without a tag, in no VRF");
+        filter.set_station(MAC, 99).unwrap();
+        assert!(!comes_up(&filter, &ip4([10, 0, 1, 2])), "without a tag, in the VRF");
+    }
+
     #[test]
     fn everything_comes_up_to_a_router_that_is_alone() {
         let Some(filter) = allowed(Filter::with_fallback(Takes::Everything, MAC, 4, 0)) else { return };
-        filter.add_own("10.0.1.1".parse().unwrap()).unwrap();
+        filter.add_own(0, "10.0.1.1".parse().unwrap()).unwrap();
         for (what, frame) in [
             ("IPv4 to an own address", ip4([10, 0, 1, 1])),
             ("IPv4 multicast", ip4([239, 1, 2, 3])),
@@ -375,11 +338,11 @@ mod tests {
         let Some(filter) = filter() else { return };
         let own = "10.0.1.2".parse().unwrap();
         assert!(comes_up(&filter, &ip4([10, 0, 1, 2])));
-        filter.add_own(own).unwrap();
+        filter.add_own(0, own).unwrap();
         assert!(!comes_up(&filter, &ip4([10, 0, 1, 2])));
-        assert!(filter.remove_own(own).unwrap() && !filter.remove_own(own).unwrap());
+        assert!(filter.remove_own(0, own).unwrap() && !filter.remove_own(0, own).unwrap());
         assert!(comes_up(&filter, &ip4([10, 0, 1, 2])));
-        filter.set_mac([2, 0, 0, 0, 0x0e, 7]).unwrap();
+        filter.set_station([2, 0, 0, 0, 0x0e, 7], 0).unwrap();
         assert!(!comes_up(&filter, &ip4([10, 0, 1, 2])));
     }
 

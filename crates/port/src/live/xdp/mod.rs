@@ -6,12 +6,13 @@ mod asm;
 #[allow(unsafe_code, reason = "system calls")]
 mod bpf;
 mod filter;
+mod filter_code;
 mod insn;
 mod switch;
 mod traffic;
 
 pub use asm::{Asm, AsmError, Label};
 pub use bpf::{Attach, Attachment, BpfError, Map, MapKind, Program};
-pub use filter::{Filter, Takes};
+pub use filter::{Filter, NO_TAG, Tags, Takes};
 pub use insn::{Alu, Base, Cond, Frame, Helper, Insn, Operand, Reg, Size};
 pub use traffic::{Sink, Source, Varied};
