@@ -6,7 +6,7 @@ use std::time::Duration;
 use plane::{BURST, Worker};
 use port::Time;
 use route::RouteRefs;
-use testkit::frame::{Ether, Frame, Icmp4, Ipv4, Ipv6, Srh, Udp};
+use testkit::frame::{Ether, Frame, Icmp4, Ipv4, Ipv6, Srh, Udp, Vlan};
 use testkit::golden::PORTS;
 use testkit::network;
 use wire::Mac;
@@ -89,6 +89,26 @@ fn forwarding_allocates_nothing() {
     // By rule, where each packet is looked up alone.
     expect_none("ip rule add iif e0 lookup main pref 100\nip -6 rule add iif e0 lookup main pref 100\n", v6());
     expect_none("ip rule add iif e0 lookup main pref 100\nip -6 rule add iif e0 lookup main pref 100\n", v4());
+}
+
+#[test]
+fn forwarding_between_vlans_allocates_nothing() {
+    let lines = format!(
+        "ip link add link e0 name e0.10 up type vlan id 10
+         ip link add link e2 name e2s up type vlan protocol 802.1ad id 7
+         ip link add link e2s name e2s.30 up type vlan id 30 egress-qos-map 0:5
+         ip addr add 10.30.30.1/24 dev e2s.30
+         ip -6 addr add fd30:30::1/64 dev e2s.30 nodad
+         ip neigh replace 10.30.30.2 lladdr 02:00:00:00:0f:02 dev e2s.30 nud permanent
+         ip -6 neigh replace fd30:30::2 lladdr 02:00:00:00:0f:02 dev e2s.30 nud permanent
+         ip route add {FAR4} via 10.30.30.2
+         ip -6 route add {FAR6} via fd30:30::2\n"
+    );
+    let tagged = |frame: Frame| frame.into_layers().into_iter().skip(1).fold(ether() / Vlan::new(10), |frame, layer| frame / layer);
+    for frame in [v4, v6] {
+        expect_none(&lines, frame());
+        expect_none(&lines, tagged(frame()));
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use plane::{Step, Worker};
 use port::Time;
-use route::{IfIndex, RouteRefs};
+use route::RouteRefs;
 use testkit::capture;
 use testkit::differences::Differences;
 use testkit::golden::{Case, PORTS};
@@ -50,7 +50,8 @@ fn send_through(net: &str, frames: impl Iterator<Item = (usize, Vec<u8>)>, apart
         }
     }
     settle(&mut worker, &mut open)?;
-    let received: u64 = (0..64).map(|index| worker.counters().link(IfIndex(index)).received.packets).sum();
+    let links = configuration.editor.links();
+    let received: u64 = (0..PORTS.len()).map(|place| worker.counters().of_port(links, place).received.packets).sum();
     if received != worker.frames() {
         return Err(format!("{received} of {} frames are counted", worker.frames()));
     }

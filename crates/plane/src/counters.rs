@@ -1,6 +1,6 @@
 //! What a worker counts: its own numbers, which nobody else writes.
 
-use route::{DropReason, IfIndex, SidId};
+use route::{DropReason, IfIndex, Links, SidId};
 
 /// Packets and bytes: those of an interface with the Ethernet header, those of a SID from the IP header on.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -28,7 +28,7 @@ impl PacketCount {
 /// Counters of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LinkCount {
-    /// Frames that came in: those of a VLAN sub-interface count on its port too.
+    /// Frames that came in. Those of a VLAN sub-interface count on its port too.
     pub received: PacketCount,
     /// Frames that went out, likewise.
     pub sent: PacketCount,
@@ -91,6 +91,18 @@ impl Counters {
     /// Counters of an interface.
     pub fn link(&self, index: IfIndex) -> LinkCount {
         self.links.get(index.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// Counters of a port, with what was delivered and waits on the VLAN sub-interfaces on it. Their frames count as its own already.
+    pub fn of_port(&self, links: &Links, place: usize) -> LinkCount {
+        let Some(port) = links.of_port(place) else { return LinkCount::default() };
+        let is_on_port = |index: IfIndex| index != port.index && links.below(index).is_some_and(|below| below.index == port.index);
+        let mut count = self.link(port.index);
+        for vlan in links.iter().filter(|link| is_on_port(link.index)).map(|link| self.link(link.index)) {
+            count.delivered += vlan.delivered;
+            count.waiting += vlan.waiting;
+        }
+        count
     }
 
     #[inline]

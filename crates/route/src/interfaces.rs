@@ -98,11 +98,23 @@ impl Editor {
     /// An MTU out of range or above that of the device below a VLAN; a master that is no VRF device; a VLAN that is to be up on a device that is down.
     pub fn link_set(&mut self, index: IfIndex, change: LinkChange) -> Result<(), ConfigError> {
         self.vlan_check(index, &change)?;
+        if change.mac.is_some() {
+            // Linux `neigh_changeaddr`.
+            for dev in self.links.with_address_of(index) {
+                self.neighbours_flush(dev, |_| true);
+            }
+        }
         self.link_change(index, change)?;
         if let Some(link) = self.links.get_mut(index).filter(|_| change.mac.is_some()) {
             link.own_mac = true;
         }
         Ok(())
+    }
+
+    /// The hardware behind a port is another, of this Ethernet address: all that was set up on the port stays.
+    pub fn port_replaced(&mut self, port: IfIndex, mac: wire::Mac) {
+        // A port takes any address that hardware has.
+        let _ = self.link_change(port, LinkChange { mac: Some(mac), ..LinkChange::default() });
     }
 
     pub(crate) fn link_change(&mut self, index: IfIndex, change: LinkChange) -> Result<(), ConfigError> {

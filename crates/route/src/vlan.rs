@@ -161,6 +161,13 @@ impl Links {
         self.iter().filter(|link| matches!(link.kind, LinkKind::Vlan(tag) if tag.parent == parent)).map(|link| link.index).collect()
     }
 
+    /// A device and the VLAN sub-interfaces on it that have its Ethernet address.
+    pub(crate) fn with_address_of(&self, dev: IfIndex) -> Vec<IfIndex> {
+        let without_own = |vlan: &IfIndex| self.get(*vlan).is_some_and(|link| !link.own_mac);
+        let above = self.vlans_on(dev).into_iter().filter(without_own).flat_map(|vlan| self.with_address_of(vlan));
+        std::iter::once(dev).chain(above.collect::<Vec<_>>()).collect()
+    }
+
     fn depth(&self, mut at: IfIndex) -> usize {
         let mut depth = 0;
         while let Some(LinkKind::Vlan(tag)) = self.get(at).map(|link| link.kind) {

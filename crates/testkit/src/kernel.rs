@@ -5,6 +5,7 @@
 //! (multicast listener reports, router solicitations, duplicate address detection) is left out.
 
 use crate::golden::PORTS;
+use crate::tags;
 use nix::ifaddrs::getifaddrs;
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recvfrom, send, socket};
@@ -58,8 +59,8 @@ impl Kernel {
             let far = far_end(port);
             run("ip", &["link", "add", port, "netns", &kernel.namespace, "type", "veth", "peer", "name", &far])?;
             run("ip", &["link", "set", &far, "mtu", "65535", "up"])?;
-            // Checksums are part of what is compared; without ethtool those of TCP may be missing.
-            let _ = kernel.inside("ethtool", &["-K", port, "tx", "off"]);
+            // Checksums are part of what is compared, and tags; without ethtool those of TCP may be missing.
+            let _ = kernel.inside("ethtool", &["-K", port, "tx", "off", "txvlan", "off", "tx-vlan-stag-hw-insert", "off"]);
         }
         let text = std::fs::read_to_string(network).map_err(|e| format!("{}: {e}", network.display()))?;
         kernel.inside("sh", &["-ec", &text.lines().map(as_shell).collect::<String>()])?;
@@ -151,6 +152,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
 
 /// True for what Linux sends without having received anything.
 pub fn is_own_accord(frame: &[u8]) -> bool {
+    let frame = &frame[tags::len(frame)..];
     let Some(header) = eth::Header::read(frame) else { return true };
     let packet = &frame[eth::LEN..];
     if header.ethertype() == EtherType::IPV4 {

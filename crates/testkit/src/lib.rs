@@ -23,6 +23,7 @@ pub mod replay;
 pub mod rng;
 #[cfg(target_os = "linux")]
 pub mod route_changes;
+mod tags;
 
 use std::path::PathBuf;
 

@@ -4,6 +4,8 @@ mod guest;
 mod lab;
 mod one_boot;
 
+use crate::tags;
+
 /// Which recording a group of golden cases comes from, and so what is masked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mask {
@@ -27,6 +29,8 @@ impl Mask {
 
     /// Sets the free fields of an Ethernet frame to zero.
     pub fn apply(self, frame: &mut [u8]) {
+        let tags = tags::len(frame);
+        let frame = &mut frame[tags..];
         match self {
             Mask::OneBoot => one_boot::apply(frame),
             Mask::Guest => guest::apply(frame),

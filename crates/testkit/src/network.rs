@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use wire::{EtherType, Mac, eth, ipv4, ipv6, proto};
 
+use crate::tags;
+
 /// The Ethernet address of port e0 of every router here.
 pub const E0: Mac = Mac([0x02, 0, 0, 0, 0x0e, 0]);
 
@@ -74,7 +76,27 @@ pub fn plain() -> String {
     net
 }
 
-/// [`plain`] with two VRFs, and with a behaviour or a headend on each address: address `k` gets number `k + shift`, so that as many shifts as
+/// VLANs of the golden cases: with one tag and with two, on e0 and, as a way out, on e1; one of them in a VRF, and a dummy device.
+const VLANS: &str = "\
+ip link add link e0 name e0.10 up type vlan id 10 ingress-qos-map 3:6
+ip link add link e0 name e0.20 up type vlan id 20
+ip link add link e0 name e0s up type vlan protocol 802.1ad id 100
+ip link add link e0s name e0s.10 up type vlan id 10
+ip link add link e1 name e1.30 up type vlan id 30 egress-qos-map 6:5
+ip link set e0.20 master vrf20
+ip addr add 10.30.10.1/24 dev e0.10
+ip -6 addr add fd30:10::1/64 dev e0.10 nodad
+ip addr add 10.30.30.1/24 dev e1.30
+ip -6 addr add fd30:30::1/64 dev e1.30 nodad
+ip neigh replace 10.30.30.2 lladdr 02:00:00:00:0f:01 dev e1.30 nud permanent
+ip -6 neigh replace fd30:30::2 lladdr 02:00:00:00:0f:01 dev e1.30 nud permanent
+ip link add d0 up type dummy
+ip route add table 20 default via 10.30.30.2 dev e1.30
+ip -6 route add table 100 default via fd30:30::2 dev e1.30
+ip route add 10.30.20.0/24 dev d0
+";
+
+/// [`plain`] with two VRFs and [`VLANS`], and with a behaviour or a headend on each address: address `k` gets number `k + shift`, so that as many shifts as
 /// there are entries let every address meet every one. IPv6 addresses are SIDs three times out of four, else headends.
 pub fn with_every_behaviour(destinations: &Destinations, shift: usize) -> String {
     let mut net = plain();
@@ -88,10 +110,9 @@ pub fn with_every_behaviour(destinations: &Destinations, shift: usize) -> String
          ip link set e3 master vrf10\n\
          ip -6 addr replace fd00:3::1/64 dev e3 nodad\n\
          ip route add table 10 default via 10.0.3.2 dev e3\n\
-         ip -6 route add table 10 default dev e3\n\
-         ip route add table 20 default via 10.0.1.2 dev e1\n\
-         ip -6 route add table 100 default via fd00:1::2 dev e1\n",
+         ip -6 route add table 10 default dev e3\n",
     );
+    net.push_str(VLANS);
     for (index, address) in destinations.v6.iter().enumerate() {
         let number = index + shift;
         if number % 4 == 3 {
@@ -118,6 +139,7 @@ pub struct Destinations {
 impl Destinations {
     /// Takes the addresses out of one Ethernet frame.
     pub fn collect(&mut self, frame: &[u8]) {
+        let frame = &frame[tags::len(frame)..];
         let Some(header) = eth::Header::read(frame) else { return };
         let packet = &frame[eth::LEN..];
         match header.ethertype() {
@@ -142,7 +164,7 @@ impl Destinations {
     /// The router's own addresses and links stay what they are in [`plain`], and fc00:2::/32 and fc00:3::/32 lead out.
     fn add_v6(&mut self, address: Ipv6Addr) {
         let [first, second, ..] = address.segments();
-        let own = matches!((first, second), (0xfd00, _) | (0xfc00, 2 | 3));
+        let own = matches!((first, second), (0xfd00, _) | (0xfd30, 0x10 | 0x30) | (0xfc00, 2 | 3));
         let special = address.is_multicast() || address.is_loopback() || address.is_unspecified() || address.is_unicast_link_local();
         if !own && !special {
             self.v6.insert(address);
@@ -157,7 +179,7 @@ impl Destinations {
             || address.is_link_local()
             || address.octets()[0] == 0
             || address.octets()[0] >= 224;
-        if address.octets()[..2] != [10, 0] && !special {
+        if !matches!(address.octets(), [10, 0 | 30, ..]) && !special {
             self.v4.insert(address);
         }
     }

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use wire::{EtherType, eth, ipv6, proto};
 
+use crate::tags;
+
 /// Opcode of an ARP request, at this place of the message (RFC 826).
 const REQUEST: (usize, &[u8]) = (6, &[0, 1]);
 /// Type of a neighbour solicitation (RFC 4861 §4.3).
@@ -20,6 +22,7 @@ impl Questions {
 }
 
 fn is_question(frame: &[u8]) -> bool {
+    let frame = &frame[tags::len(frame)..];
     let (Some(header), Some(packet)) = (eth::Header::read(frame), frame.get(eth::LEN..)) else { return false };
     match header.ethertype() {
         EtherType::ARP => packet.get(REQUEST.0..).is_some_and(|rest| rest.starts_with(REQUEST.1)),

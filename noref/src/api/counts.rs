@@ -65,9 +65,7 @@ pub fn ports(router: &Router, snapshots: &[Snapshot]) -> Vec<PortRow> {
             let sum = QueueSnapshot::sum(queues);
             let (received, sent) = sum.as_ref().map(QueueSnapshot::traffic).unwrap_or_default();
             let link = editor.links().of_port(state.place);
-            let counted = |of: fn(&plane::LinkCount) -> u64| {
-                link.map_or(0, |link| snapshots.iter().map(|snapshot| of(&snapshot.counters.link(link.index))).sum())
-            };
+            let counts: Vec<_> = snapshots.iter().map(|snapshot| snapshot.counters.of_port(editor.links(), state.place)).collect();
             PortRow {
                 port: state.name.clone(),
                 driver: state.driver.to_owned(),
@@ -78,8 +76,8 @@ pub fn ports(router: &Router, snapshots: &[Snapshot]) -> Vec<PortRow> {
                 addresses: link.map(addresses).unwrap_or_default(),
                 received,
                 sent,
-                delivered: counted(|count| count.delivered),
-                waiting: counted(|count| count.waiting),
+                delivered: counts.iter().map(|count| count.delivered).sum(),
+                waiting: counts.iter().map(|count| count.waiting).sum(),
                 events: sum.map(|sum| events(&sum)).unwrap_or_default(),
                 notes: state.notes.clone(),
             }

@@ -13,9 +13,7 @@ impl Report {
     /// SIDs. `counters` are those of each worker.
     pub fn count(&mut self, links: &Links, tables: &Tables, sids: &Sids<'_>, counters: &[&Counters]) {
         for (place, port) in self.ports.iter_mut().enumerate() {
-            if let Some(link) = links.of_port(place) {
-                port.delivered = counters.iter().map(|counters| counters.link(link.index).delivered).sum();
-            }
+            port.delivered = counters.iter().map(|counters| counters.of_port(links, place).delivered).sum();
         }
         if tables.beside_kernel {
             self.kernel = Some(counters.iter().map(|counters| counters.kernel).sum());

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::net::if_::if_indextoname;
 use port::live::xdp::{BpfError, Filter};
-use route::{LinkChange, LinkKind};
+use route::LinkKind;
 
 use super::complaint::Complaint;
 use super::devices::{self, Opened};
@@ -250,8 +250,7 @@ fn as_it_is_now(router: &Router, place: usize, device: &Found) {
     router.configuration(|configuration| {
         let editor = &mut configuration.editor;
         let Some(index) = editor.links().iter().find(|link| link.kind == LinkKind::Port(place)).map(|link| link.index) else { return };
-        // The link is there.
-        let _ = editor.link_set(index, LinkChange { mac: Some(device.mac()), ..LinkChange::default() });
+        editor.port_replaced(index, device.mac());
         editor.commit();
     });
 }

@@ -15,17 +15,12 @@ const ROUTER_IP6: &[&[u8]] =
 /// As [`ROUTER_IP6`], of packets that the router fragments.
 const FRAGMENTING_IP6: &[&[u8]] = &[&[0x20, 0x01, 0x0d, 0xb8, 0x00], &[0xfd, 0x00], &[0xfd, 0x77]];
 
-/// Masks an Ethernet frame behind its VLAN tags.
+/// Masks an Ethernet frame.
 pub fn apply(frame: &mut [u8]) {
-    let mut at = eth::LEN - 2;
-    while matches!(word(frame, at).map(EtherType), Some(EtherType::VLAN | EtherType::QINQ)) {
-        at += 4;
-    }
-    let ethertype = word(frame, at).map(EtherType);
-    let packet = frame.get_mut(at + 2..).unwrap_or_default();
-    match ethertype {
-        Some(EtherType::IPV4) => ip4(packet),
-        Some(EtherType::IPV6) => ip6(packet),
+    let Some(header) = eth::Header::read(frame) else { return };
+    match header.ethertype() {
+        EtherType::IPV4 => ip4(&mut frame[eth::LEN..]),
+        EtherType::IPV6 => ip6(&mut frame[eth::LEN..]),
         _ => {}
     }
 }
