@@ -37,11 +37,11 @@ impl<'g> Pass<'_, '_, 'g> {
 
     /// From a route on, or from the lookup when the short way found none.
     #[cold]
-    pub(super) fn general6(&mut self, place: usize, group: &Answered<u128>, held: Option<DstRef<'g>>) {
+    pub(super) fn general6(&mut self, place: usize, group: &Answered<'_, u128>, held: Option<DstRef<'g>>) {
         let cx = self.cx;
         let Answered { scope, state, key, route, .. } = *group;
-        let mut packet = self.packet(place, &state, Version::V6);
-        let nexthop = state.nexthop.then(|| Ipv6Addr::from_key(key));
+        let mut packet = self.packet(place, state, Version::V6);
+        let nexthop = state.nexthop.then(|| Ipv6Addr::from_key(*key));
         let table = if let Scope::Table(table) = scope { Some(table) } else { None };
         let lookup = Lookup6 { nexthop, table, local: state.local, ..Lookup6::default() };
         let fib = &cx.tables.network.v6;
@@ -56,11 +56,11 @@ impl<'g> Pass<'_, '_, 'g> {
 
     /// As [`Pass::general6`] for IPv4.
     #[cold]
-    pub(super) fn general4(&mut self, place: usize, group: &Answered<u32>, held: Option<DstRef<'g>>) {
+    pub(super) fn general4(&mut self, place: usize, group: &Answered<'_, u32>, held: Option<DstRef<'g>>) {
         let cx = self.cx;
         let Answered { state, key, route, .. } = *group;
-        let mut packet = self.packet(place, &state, Version::V4);
-        let lookup = Lookup4 { nexthop: state.nexthop.then(|| Ipv4Addr::from_key(key)), ..Lookup4::default() };
+        let mut packet = self.packet(place, state, Version::V4);
+        let lookup = Lookup4 { nexthop: state.nexthop.then(|| Ipv4Addr::from_key(*key)), ..Lookup4::default() };
         let fib = &cx.tables.network.v4;
         let answer = match held.or_else(|| fib.route(cx.guard, route, RouteRefs::Noref)) {
             Some(dst) => Answer::untraced(dst),

@@ -45,13 +45,21 @@ struct Group {
 }
 
 /// A group whose question was answered.
-pub(super) struct Answered<K> {
+pub(super) struct Answered<'a, K> {
     pub(super) scope: Scope,
-    pub(super) state: State,
-    pub(super) places: Range<usize>,
-    pub(super) key: K,
+    pub(super) state: &'a State,
+    places: Range<u16>,
+    pub(super) key: &'a K,
     /// The number of the route found, 0 for none.
     pub(super) route: u32,
+}
+
+impl<K> Answered<'_, K> {
+    /// Where its packets are.
+    #[inline(always)]
+    pub(super) fn places(&self) -> Range<usize> {
+        self.places.start.into()..self.places.end.into()
+    }
 }
 
 /// The packets of one family that ask the same tables.
@@ -172,14 +180,13 @@ impl<A: Address> Family<A> {
         fib: &route::Fib<A>,
         cx: &Context<'_, '_>,
         routes: &mut Vec<u32>,
-        mut step: impl FnMut(Answered<A::Key>),
+        mut step: impl FnMut(Answered<'_, A::Key>),
     ) {
         for lane in &mut self.lanes[..self.used] {
             lane.close();
             fib.lookup_batch(cx.guard, lane.scope, &lane.keys, cx.refs, routes);
-            for ((group, &key), &route) in lane.groups.iter().zip(&lane.keys).zip(&*routes) {
-                let Group { state, first, end } = *group;
-                step(Answered { scope: lane.scope, state, places: first.into()..end.into(), key, route });
+            for ((Group { state, first, end }, key), &route) in lane.groups.iter().zip(&lane.keys).zip(&*routes) {
+                step(Answered { scope: lane.scope, state, places: *first..*end, key, route });
             }
         }
     }

@@ -131,30 +131,31 @@ impl<'g> Pass<'_, '_, 'g> {
     }
 
     #[inline(always)]
-    fn step6(&mut self, group: &Answered<u128>) {
+    fn step6(&mut self, group: &Answered<'_, u128>) {
         let (cx, fib) = (self.cx, &self.cx.tables.network.v6);
         // Where packets take references, each is a group of its own.
         let mut held = self.hold(fib, group.route);
-        match self.ways.of(cx, fib, group.route).does {
-            Does::Process(id, sid) => self.process(group, id, sid),
-            Does::Encap(policy, source) => self.encap(group.places.clone(), &group.state, Inner::V6, policy, source),
-            Does::Leave(_) | Does::OnLink(_) | Does::Else => {
-                let leave = |pass: &mut Self, places: Range<usize>| {
-                    let Way { does, count, .. } = pass.ways.of(cx, fib, group.route);
-                    let exit = does.exit(cx, fib, group.route, Ipv6Addr::from_key(group.key));
+        let short = |pass: &mut Self, places: Range<usize>| {
+            let Way { does, count, .. } = pass.ways.of(cx, fib, group.route);
+            match *does {
+                Does::Process(id, sid) => pass.process(places.clone(), group.state, id, sid),
+                Does::Encap(policy, source) => pass.encap(places.clone(), group.state, Inner::V6, policy, source),
+                Does::Leave(_) | Does::OnLink(_) | Does::Else => {
+                    let exit = does.exit(cx, fib, group.route, Ipv6Addr::from_key(*group.key));
                     let (bufs, out) = (&mut pass.frames[places.clone()], &mut pass.out[places]);
-                    exit.map_or(0, |exit| exit.forward6(group.state.iif, bufs, out, count))
-                };
-                self.in_turn(group.places.clone(), leave, |pass, at| pass.general6(at, group, held.take()));
+                    return exit.map_or(0, |exit| exit.forward6(group.state.iif, bufs, out, count));
+                }
             }
-        }
+            places.len()
+        };
+        self.in_turn(group.places(), short, |pass, at| pass.general6(at, group, held.take()));
     }
 
     #[inline(always)]
-    fn step4(&mut self, group: &Answered<u32>) {
+    fn step4(&mut self, group: &Answered<'_, u32>) {
         let (cx, fib) = (self.cx, &self.cx.tables.network.v4);
         let mut held = self.hold(fib, group.route);
-        self.here.look(cx, &group.state);
+        self.here.look(cx, group.state);
         let mut foreign = None;
         let mut own = |src| {
             let own = foreign != Some(src) && cx.links.is_own4(src);
@@ -171,13 +172,13 @@ impl<'g> Pass<'_, '_, 'g> {
             let bufs = &mut pass.frames[places.clone()];
             if let Does::Encap(policy, source) = *does {
                 let open = bufs.iter().take_while(|buf| !own(source4::of(buf))).count();
-                pass.encap(places.start..places.start + open, &group.state, Inner::V4, policy, source);
+                pass.encap(places.start..places.start + open, group.state, Inner::V4, policy, source);
                 return open;
             }
-            let exit = does.exit(cx, fib, group.route, Ipv4Addr::from_key(group.key));
+            let exit = does.exit(cx, fib, group.route, Ipv4Addr::from_key(*group.key));
             exit.map_or(0, |exit| exit.forward4(group.state.iif, bufs, &mut pass.out[places], count, &mut own))
         };
-        self.in_turn(group.places.clone(), leave, |pass, at| pass.general4(at, group, held.take()));
+        self.in_turn(group.places(), leave, |pass, at| pass.general4(at, group, held.take()));
     }
 
     /// The reference of a packet's own, where routes are counted.
@@ -188,10 +189,10 @@ impl<'g> Pass<'_, '_, 'g> {
 
     /// Packets came to a SID.
     #[inline]
-    fn process(&mut self, group: &Answered<u128>, id: SidId, sid: &Sid) {
-        self.here.look(self.cx, &group.state);
-        let state = group.state.changed(true);
-        let Range { start: mut at, end } = group.places;
+    fn process(&mut self, places: Range<usize>, state: &State, id: SidId, sid: &Sid) {
+        self.here.look(self.cx, state);
+        let state = state.changed(true);
+        let Range { start: mut at, end } = places;
         while at < end {
             let batch = sid.input_all(&mut self.frames[at..end], &self.here.env);
             self.ledger.counters.sid_mut(id).processed.merge(PacketCount { packets: batch.packets as u64, bytes: batch.bytes as u64 });
