@@ -96,12 +96,14 @@ pub(crate) fn parse<'t>(keyword: Word<'t>, words: &mut Words<'_, 't>) -> Result<
     Ok(keyword.with(encap))
 }
 
-/// Whether an IPv4 route may have it: a SID is an IPv6 destination, and an SRH is inserted into an IPv6 packet.
+/// Whether an IPv4 route or nexthop may have it: a SID is an IPv6 destination, and an SRH is inserted into an IPv6 packet.
 pub(crate) fn takes_ipv4(encap: &Spanned<Encap<'_>>) -> Result<(), Error> {
     match &encap.value {
-        Encap::Seg6Local(_) => Err(Error::refused(encap.span, "\"encap seg6local\" needs an IPv6 route: a SID is an IPv6 address")),
+        Encap::Seg6Local(_) => {
+            Err(Error::refused(encap.span, "\"encap seg6local\" needs an IPv6 route or nexthop: a SID is an IPv6 address"))
+        }
         Encap::Seg6(Seg6 { mode: Spanned { value: Mode::Inline, span }, .. }) => {
-            Err(Error::refused(*span, "mode inline needs an IPv6 route: it inserts an SRH into the packet"))
+            Err(Error::refused(*span, "mode inline needs an IPv6 route or nexthop: it inserts an SRH into the packet"))
         }
         Encap::Seg6(_) => Ok(()),
     }
@@ -379,11 +381,11 @@ mod tests {
         assert_eq!(headend("sge6 mode"), "unknown type of encapsulation \"sge6\"");
         assert_eq!(
             fault("ip route add 10.0.0.0/8 encap seg6local action End dev e0"),
-            "\"encap seg6local\" needs an IPv6 route: a SID is an IPv6 address"
+            "\"encap seg6local\" needs an IPv6 route or nexthop: a SID is an IPv6 address"
         );
         assert_eq!(
             fault("ip route add 10.0.0.0/8 encap seg6 mode inline segs ::1 dev e0"),
-            "mode inline needs an IPv6 route: it inserts an SRH into the packet"
+            "mode inline needs an IPv6 route or nexthop: it inserts an SRH into the packet"
         );
     }
 }

@@ -209,11 +209,17 @@ fn put<'t>(words: &mut Words<'_, 't>, mut family: Option<Family>, verb: Word<'t>
             Key::Protocol => once(&mut protocol, protocol::parse(words.value("a protocol")?)?, word)?,
             Key::Type => resilient = group_type(words)?,
             Key::Fdb => {
+                let others = ["dev", "via", "encap", "blackhole", "group"].map(str::to_owned).to_vec();
                 return Err(Error::not_implemented(word.span, "a nexthop of a forwarding database (\"fdb\")".to_owned())
+                    .accepting(others)
                     .hint("noref has routes only; VXLAN and bridges, whose databases would name it, are not there"));
             }
             Key::Later => return Err(Error::not_implemented(word.span, format!("\"{}\" of a nexthop", word.text))),
         }
+    }
+    let family = family.unwrap_or(Family::V4);
+    if let Some(encap) = way.encap.as_ref().filter(|_| family == Family::V4) {
+        encap::takes_ipv4(encap)?;
     }
     let does = match (blackhole, group, way == Nexthop::EMPTY) {
         (None, Some(group), true) => NexthopKind::Group(group, resilient),
@@ -223,7 +229,7 @@ fn put<'t>(words: &mut Words<'_, 't>, mut family: Option<Family>, verb: Word<'t>
         (Some(word), ..) => return Err(Error::refused(word.span, "a blackhole has neither members nor a way out")),
         (None, Some(group), false) => return Err(Error::refused(group.span, "a group has no way out of its own")),
     };
-    Ok(NexthopPut { verb, replace, id: number, family: family.unwrap_or(Family::V4), does, protocol })
+    Ok(NexthopPut { verb, replace, id: number, family, does, protocol })
 }
 
 /// Reads what follows `type`: `mpath`, or `resilient` with what belongs to it.
@@ -405,6 +411,9 @@ mod tests {
             fault("ip nexthop add id 1 group 2 type resilient idle_timer 42949672").starts_with("\"42949672\" is not a number of seconds")
         );
         assert_eq!(fault("ip nexthop add id 1 via 10.0.0.2 fdb"), "a nexthop of a forwarding database (\"fdb\") is not implemented yet");
+        let sid = "\"encap seg6local\" needs an IPv6 route or nexthop: a SID is an IPv6 address";
+        assert_eq!(fault("ip nexthop add id 1 dev e1 encap seg6local action End"), sid);
+        assert_eq!(fault("ip nexthop add id 1 via 10.0.0.2 dev e1 encap seg6local action End"), sid);
         assert_eq!(fault("ip nexthop del dev e1"), "unknown keyword \"dev\"");
         assert_eq!(fault("ip nexthop flush fdb"), "\"fdb\" of nexthops to flush is not implemented yet");
     }

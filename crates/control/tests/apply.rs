@@ -80,10 +80,9 @@ fn a_vrf_has_its_own_table_and_rule() {
     assert_eq!(routes(&configuration, TableId(10), v4(0, 2, 0), 24), ["0 unicast e2"]);
     assert!(configuration.editor.rules::<Ipv4Addr>().iter().any(|rule| rule.pref == 1000 && rule.action == Action::Vrf));
     let sid = configuration.sids.iter().next().unwrap();
-    assert_eq!(
-        (sid.prefix.to_string().as_str(), sid.table, sid.sid.to_string().as_str()),
-        ("fc00:1::46/128", TableId::MAIN, "action End.DT46 vrftable 10")
-    );
+    assert_eq!(sid.sid.to_string(), "action End.DT46 vrftable 10");
+    let place = Prefix::new("fc00:1::46".parse::<Ipv6Addr>().unwrap(), 128).unwrap();
+    assert_eq!(configuration.placed_sids(), [(TableId::MAIN, place, sid.id)]);
 }
 
 #[test]
@@ -178,4 +177,31 @@ fn what_no_route_names_any_more_is_gone() {
     let named =
         |id: u32| configuration.editor.effects().flat_map(|effect| &effect.hops).any(|hop| hop.encap == Encap::Seg6Local(SidId(id)));
     assert!(configuration.sids.iter().all(|sid| named(sid.id.0)));
+}
+
+#[test]
+fn the_sid_of_a_nexthop_object_stands_wherever_a_route_names_it_and_goes_with_it() {
+    let lines = "\
+-6 nexthop add id 1 dev e0 encap seg6local action End
+-6 nexthop add id 2 dev e0 encap seg6local action End.T table 7
+nexthop add id 3 group 1/2
+-6 route add fc00::1 nhid 1
+-6 route add fc00::3 nhid 3 table 9
+-6 route add fc00::4 encap seg6local action End dev e0
+";
+    let mut configuration = configured(lines);
+    let placed = |configuration: &Configuration| {
+        let sid = |id| configuration.sids.get(id).unwrap().sid.to_string();
+        let all = configuration.placed_sids().into_iter().map(|(table, prefix, id)| format!("{table} {prefix} {}", sid(id)));
+        let mut all: Vec<_> = all.collect();
+        all.sort();
+        (all, configuration.tables.sids.len())
+    };
+    let all = ["9 fc00::3 action End", "9 fc00::3 action End.T table 7", "main fc00::1 action End", "main fc00::4 action End"];
+    assert_eq!(placed(&configuration), (all.map(str::to_owned).to_vec(), 3));
+    configuration.apply("-6 nexthop replace id 1 dev e0 encap seg6local action End flavors psp\nnexthop del id 2", "request").unwrap();
+    let left = ["9 fc00::3 action End flavors psp", "main fc00::1 action End flavors psp", "main fc00::4 action End"];
+    assert_eq!(placed(&configuration), (left.map(str::to_owned).to_vec(), 2));
+    configuration.apply("nexthop flush", "request").unwrap();
+    assert_eq!(placed(&configuration), (vec!["main fc00::4 action End".to_owned()], 1));
 }

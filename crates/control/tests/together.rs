@@ -83,7 +83,8 @@ fn state(configuration: &Configuration) -> String {
         let listing = listing(line, "ip", configuration).unwrap().unwrap();
         listing.print(configuration, &mut text).unwrap();
     }
-    let sids: Vec<_> = configuration.sids.iter().map(|sid| format!("{} {} {}", sid.prefix, sid.table, sid.sid)).collect();
+    let sid = |id| &configuration.sids.get(id).expect("a SID").sid;
+    let sids: Vec<_> = configuration.placed_sids().into_iter().map(|(table, prefix, id)| format!("{prefix} {table} {}", sid(id))).collect();
     let (mut sorted, tables) = (sids.clone(), &configuration.tables);
     sorted.sort();
     assert_eq!(tables.sids.len(), sids.len());

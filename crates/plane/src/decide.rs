@@ -117,6 +117,8 @@ pub(crate) fn route6<'g>(
             kernels(lookup.nexthop.is_some() || lookup.oif.is_some() || lookup.table.is_some_and(|table| table != TableId::MAIN))
         }
         Encap::None => forward6::decide(cx, packet, dst, place, lookup.nexthop),
+        // To Linux what leads to `lo` is local.
+        Encap::Seg6Local(_) if hop.dev == IfIndex::LO && !lookup.local => Verdict::Drop(DropReason::SidLocal),
         Encap::Seg6Local(id) => match seg6::behavior(cx, packet, id, ledger) {
             Ok(next) => {
                 packet.by_sid = true;

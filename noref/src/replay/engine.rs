@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use control::{Configuration, Diagnostic, LocalSid, PortDevice};
+use control::{Configuration, Diagnostic, PortDevice};
 use plane::{Sent, Step, Worker};
 use port::{Received, Time};
 use route::IfIndex;
@@ -117,8 +117,8 @@ impl Engine {
 
     /// Writes down what happened within the router.
     pub fn report(&self, report: &mut Report) {
-        let Configuration { editor, tables, sids, .. } = &self.configuration;
-        let all: Vec<_> = sids.iter().filter_map(LocalSid::place).collect();
+        let Configuration { editor, tables, .. } = &self.configuration;
+        let all = self.configuration.placed_sids();
         let sids = Sids { all: &all, before: &BTreeMap::new() };
         report.count(editor.links(), tables, &sids, &[self.worker.counters()]);
     }

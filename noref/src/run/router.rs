@@ -151,10 +151,7 @@ impl Router {
     /// Every SID: the table and the prefix of its route, and the number under which it is counted and found in the tables.
     pub fn sids(&self) -> Vec<(TableId, Prefix<Ipv6Addr>, SidId)> {
         match &self.source {
-            Source::Standalone(configuration, _) => {
-                let configuration = configuration.lock().unwrap_or_else(PoisonError::into_inner);
-                configuration.sids.iter().filter_map(control::LocalSid::place).collect()
-            }
+            Source::Standalone(configuration, _) => configuration.lock().unwrap_or_else(PoisonError::into_inner).placed_sids(),
             Source::Mirror(mirroring) => mirroring.read(|mirror| mirror.sids().collect()),
         }
     }

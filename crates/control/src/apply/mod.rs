@@ -29,7 +29,8 @@ use ::route::{ConfigError, Editor, Encap, IfIndex, Link, LinkChange, LinkKind, P
 use plane::Tables;
 use srv6::{HmacKeys, Policy};
 
-pub use self::sids::{LocalSid, LocalSids};
+pub(crate) use self::sids::placed_of_objects;
+pub use self::sids::{LocalSid, LocalSids, Placed};
 use crate::address::Prefix;
 use crate::command::{self, Command};
 use crate::error::{Diagnostic, Error, Errors, Fault};

@@ -1,10 +1,9 @@
 //! Nexthop objects.
 
-use ::route::{ConfigError, Encap as Effect, HopSpec, NexthopSpec};
+use ::route::{ConfigError, HopSpec, NexthopSpec};
 
 use super::Applier;
 use crate::address::Family;
-use crate::encap::Encap;
 use crate::error::Error;
 use crate::nexthop::Nexthop;
 use crate::nexthop_object::{NexthopCommand, NexthopKind, NexthopPut, NexthopSelector};
@@ -35,15 +34,8 @@ impl Applier<'_> {
 
     fn way(&mut self, way: &Nexthop<'_>) -> Result<HopSpec, Error> {
         let dev = way.device.map(|device| self.device(device)).transpose()?;
-        let encap = match way.encap.as_ref().map(|encap| (&encap.value, encap.span)) {
-            None => Effect::None,
-            Some((Encap::Seg6(headend), _)) => Effect::Seg6(self.headend(headend)?),
-            Some((Encap::Seg6Local(_), span)) => {
-                return Err(Error::not_implemented(span, "\"encap seg6local\" of a nexthop object".to_owned())
-                    .hint("a route with \"encap seg6local\" of its own does the same"));
-            }
-        };
-        Ok(HopSpec { dev, via: way.via.map(|via| via.value), onlink: way.onlink, weight: 1, encap })
+        let encap = self.encap(way.encap.as_ref(), None)?;
+        Ok(HopSpec { dev, via: way.via.map(|via| via.value), onlink: way.onlink, weight: way.weight, encap })
     }
 
     fn nexthop_flush(&mut self, selector: &NexthopSelector<'_>) -> Result<(), Error> {

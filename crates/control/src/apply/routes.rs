@@ -11,13 +11,13 @@ use plane::SidCount;
 use srv6::{Policy, Sid};
 
 use super::{Applier, LocalSid, Narrow, at, narrow};
-use crate::address::Family;
+use crate::address::{Family, Prefix};
 use crate::encap::{Encap, Seg6, Seg6Local};
 use crate::error::Error;
 use crate::nexthop::Nexthop;
 use crate::protocol;
 use crate::route::{RouteCommand, RouteOperation, RouteTable};
-use crate::span::Span;
+use crate::span::{Span, Spanned};
 
 impl Applier<'_> {
     pub(super) fn route(&mut self, command: &RouteCommand<'_>) -> Result<(), Error> {
@@ -102,15 +102,20 @@ impl Applier<'_> {
 
     fn hop(&mut self, command: &RouteCommand<'_>, table: TableId, hop: &Nexthop<'_>) -> Result<HopSpec, Error> {
         let dev = hop.device.map(|device| self.device(device)).transpose()?;
-        let encap = match hop.encap.as_ref().map(|encap| &encap.value) {
-            None => Effect::None,
-            Some(Encap::Seg6(headend)) => Effect::Seg6(self.headend(headend)?),
-            Some(Encap::Seg6Local(local)) => Effect::Seg6Local(self.local_sid(command, table, local)?),
-        };
+        let encap = self.encap(hop.encap.as_ref(), Some((table, command.destination.value)))?;
         Ok(HopSpec { dev, via: hop.via.map(|via| via.value), onlink: hop.onlink, weight: hop.weight, encap })
     }
 
-    pub(super) fn headend(&mut self, headend: &Seg6) -> Result<PolicyId, Error> {
+    /// What a way does to packets; `place`: the table and the prefix of its route, if it is not that of a nexthop object.
+    pub(super) fn encap(&mut self, encap: Option<&Spanned<Encap<'_>>>, place: Option<(TableId, Prefix)>) -> Result<Effect, Error> {
+        Ok(match encap.map(|encap| &encap.value) {
+            None => Effect::None,
+            Some(Encap::Seg6(headend)) => Effect::Seg6(self.headend(headend)?),
+            Some(Encap::Seg6Local(local)) => Effect::Seg6Local(self.local_sid(local, place)?),
+        })
+    }
+
+    fn headend(&mut self, headend: &Seg6) -> Result<PolicyId, Error> {
         let tunsrc = headend.tunsrc.map(|tunsrc| tunsrc.value);
         let table = headend.table.map(|table| table.value);
         let policy = Policy::build(headend.mode.value, &headend.segments.value, tunsrc).map(|policy| policy.looked_up_in(table));
@@ -125,7 +130,7 @@ impl Applier<'_> {
         Ok(id)
     }
 
-    fn local_sid(&mut self, command: &RouteCommand<'_>, table: TableId, local: &Seg6Local<'_>) -> Result<SidId, Error> {
+    fn local_sid(&mut self, local: &Seg6Local<'_>, place: Option<(TableId, Prefix)>) -> Result<SidId, Error> {
         let mut attributes = local.attributes.clone();
         attributes.oif = local.oif.map(|device| self.device(device)).transpose()?;
         attributes.iif = local.iif.map(|device| self.device(device)).transpose()?;
@@ -142,7 +147,7 @@ impl Applier<'_> {
         let sid = Arc::new(sid);
         let id = SidId(self.tables.sids.insert(sid.clone()));
         self.made.push(Effect::Seg6Local(id));
-        let local = LocalSid { prefix: command.destination.value, table, id, sid, counted_before: SidCount::default() };
+        let local = LocalSid { place, id, sid, counted_before: SidCount::default() };
         if self.sids.insert(local) {
             self.numbered_again.push(id);
         }

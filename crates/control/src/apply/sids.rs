@@ -4,19 +4,18 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
-use ::route::{SidId, TableId};
+use ::route::{Editor, Encap, SidId, TableId};
 use plane::SidCount;
 use srv6::Sid;
 
+use super::Configuration;
 use crate::address::Prefix;
 
 /// A SID and where it stands.
 #[derive(Clone, Debug)]
 pub struct LocalSid {
-    /// Destinations it is for.
-    pub prefix: Prefix,
-    /// The table its route stands in.
-    pub table: TableId,
+    /// The table that its route stands in, and the destinations it is for; none of one that a nexthop object has: all its routes have it.
+    pub place: Option<(TableId, Prefix)>,
     /// Under which number it is counted, and found in [`plane::Tables::sids`].
     pub id: SidId,
     /// What it does.
@@ -26,11 +25,39 @@ pub struct LocalSid {
 }
 
 impl LocalSid {
-    /// Where its route stands, and its number; none of a prefix that is no IPv6 prefix, which the parser lets not be.
-    pub fn place(&self) -> Option<(TableId, ::route::Prefix<Ipv6Addr>, SidId)> {
-        let IpAddr::V6(addr) = self.prefix.addr else { return None };
-        Some((self.table, ::route::Prefix::new(addr, self.prefix.len)?, self.id))
+    /// Where its route stands, and its number.
+    fn placed(&self) -> Option<Placed> {
+        let (table, Prefix { addr: IpAddr::V6(addr), len }) = self.place? else { return None };
+        Some((table, ::route::Prefix::new(addr, len)?, self.id))
     }
+}
+
+/// The table and the prefix of a SID's route, and the SID's number.
+pub type Placed = (TableId, ::route::Prefix<Ipv6Addr>, SidId);
+
+impl Configuration {
+    /// Where each SID stands, in no order. That of a nexthop object stands wherever a route names the object, or a group of it.
+    pub fn placed_sids(&self) -> Vec<Placed> {
+        let mut all: Vec<_> = self.sids.iter().filter_map(LocalSid::placed).collect();
+        if self.sids.iter().any(|sid| sid.place.is_none()) {
+            all.extend(placed_of_objects(&self.editor));
+        }
+        all
+    }
+}
+
+/// Where the SIDs of nexthop objects stand. Looks at all IPv6 routes.
+pub(crate) fn placed_of_objects(editor: &Editor) -> Vec<Placed> {
+    let mut all = Vec::new();
+    for (table, _) in editor.tables::<Ipv6Addr>() {
+        for (prefix, entry) in editor.routes::<Ipv6Addr>(table).filter(|(_, entry)| entry.effect.nexthop != 0) {
+            all.extend(editor.ways_of(&entry.effect).iter().filter_map(|hop| match hop.encap {
+                Encap::Seg6Local(id) => Some((table, prefix, id)),
+                Encap::Seg6(_) | Encap::None => None,
+            }));
+        }
+    }
+    all
 }
 
 /// The SIDs by number: of a network file, in its order.

@@ -1,12 +1,14 @@
 //! Nexthop objects of the kernel as those of the tables, so that a change of one moves all its routes at once.
 //!
-//! An object is taken over as it is if its ways lead out by ports and none is a SID; what each route of another object does is worked out for the route
-//! itself, because SIDs and what leads to the kernel belong to prefixes.
+//! An object is taken over as it is if its ways lead out by ports or to SIDs; what each route of another object does is worked out for the route itself, because
+//! what leads to the kernel belongs to prefixes.
 
 use std::collections::HashSet;
 
 use plane::Tables;
-use route::{Editor, Hop, Link, NexthopDoes, NexthopObject, Resilient, ResilientSpec};
+use route::{Editor, Hop, NexthopDoes, NexthopObject, Resilient, ResilientSpec};
+
+use srv6::Attributes;
 
 use super::decode::encap::Encap;
 use super::decode::nexthop::{KernelNexthop, Nexthop};
@@ -31,7 +33,8 @@ pub(super) fn take_over(
         });
         owned.end(*id, making);
         let stays = object.is_some() && editor.nexthop(*id).is_some();
-        if !stays {
+        // Where the packets of SIDs go on is looked at for each route.
+        if !stays || !sids(snapshot, *id).is_empty() || editor.nexthop(*id).is_some_and(|before| has_sid(editor, before)) {
             again.insert(*id);
         }
         if editor.nexthop(*id) != object.as_ref() {
@@ -87,6 +90,35 @@ fn buckets(editor: &Editor, snapshot: &Snapshot, id: u32, spec: &ResilientSpec, 
     Some(resilient)
 }
 
+/// The SIDs of a nexthop object: its own, or those of its members.
+pub(super) fn sids(snapshot: &Snapshot, id: u32) -> Vec<Attributes> {
+    let nexthop = |id| snapshot.nexthops.get(&id).map(|nexthop| &nexthop.is);
+    let sid = |id| match nexthop(id) {
+        Some(Nexthop::Way(way)) => sid(way),
+        _ => None,
+    };
+    match nexthop(id) {
+        Some(Nexthop::Group(members, _)) => members.iter().filter_map(|(member, _)| sid(*member)).collect(),
+        _ => sid(id).into_iter().collect(),
+    }
+}
+
+/// The SID of a way.
+pub(super) fn sid(way: &Way) -> Option<Attributes> {
+    match way.encap.as_deref()? {
+        Encap::Seg6Local { attributes, .. } => Some(attributes.clone()),
+        _ => None,
+    }
+}
+
+fn has_sid(editor: &Editor, object: &NexthopObject) -> bool {
+    match &object.does {
+        NexthopDoes::Way(hop) => matches!(hop.encap, route::Encap::Seg6Local(_)),
+        NexthopDoes::Blackhole => false,
+        NexthopDoes::Group(members, _) => members.iter().any(|(id, _)| editor.nexthop(*id).is_some_and(|member| has_sid(editor, member))),
+    }
+}
+
 /// Whether the kernel uses a way.
 #[derive(PartialEq, Eq)]
 enum Usable {
@@ -96,8 +128,12 @@ enum Usable {
 
 /// Whether a way that can be taken over is used; none of one that can not.
 fn usable(editor: &Editor, snapshot: &Snapshot, way: &Way) -> Option<Usable> {
-    if !editor.links().get(way.dev).is_some_and(Link::sends) || !matches!(way.encap.as_deref(), None | Some(Encap::Seg6 { .. })) {
-        return None;
+    let link = editor.links().get(way.dev)?;
+    match way.encap.as_deref() {
+        // Packets do not leave by its device.
+        Some(Encap::Seg6Local { .. }) => {}
+        None | Some(Encap::Seg6 { .. }) if link.sends() => {}
+        _ => return None,
     }
     let up = snapshot.devices.get(&way.dev).is_some_and(|device| device.up);
     Some(if way.dead || !up { Usable::No } else { Usable::Yes })

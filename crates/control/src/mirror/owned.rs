@@ -96,6 +96,11 @@ impl<K: Copy + Eq + Hash> Owned<K> {
         }
     }
 
+    /// True when there is a SID.
+    pub fn has_sids(&self) -> bool {
+        self.of.values().flatten().any(|(_, number)| matches!(number, route::Encap::Seg6Local(_)))
+    }
+
     /// SIDs that no route has any more, since this was last asked.
     pub fn take_gone(&mut self) -> Vec<SidId> {
         std::mem::take(&mut self.gone)

@@ -13,18 +13,18 @@ use srv6::{Attributes, HmacKeys};
 
 use super::decode::Family;
 use super::decode::address::DeviceAddress;
-use super::decode::encap::Encap;
 use super::decode::link::{Device, DeviceKind};
 use super::decode::nexthop::{KernelNexthop, Nexthop};
 use super::decode::route::{KernelRoute, Place, Way};
 use super::decode::rule::KernelRule;
 use super::elsewhere::Elsewhere;
 use super::here::Here;
-use super::objects::take_over;
+use super::objects::{self, take_over};
 use super::owned::{Making, Owned};
 use super::snapshot::{Dirty, RouteList, Routes, Snapshot};
 use super::translate::{MAX_IFINDEX, Resolved, concerns, kernel, resolve};
 use super::{Reason, Unsupported};
+use crate::apply::placed_of_objects;
 
 /// A number that no device has.
 const NO_DEVICE: IfIndex = IfIndex(u32::MAX);
@@ -123,7 +123,8 @@ impl Mirror {
 
     /// Every SID: where its route stands, and its number.
     pub fn sids(&self) -> impl Iterator<Item = (TableId, Prefix<Ipv6Addr>, SidId)> {
-        self.owned6.sids()
+        let of_objects = if self.owned_objects.has_sids() { placed_of_objects(&self.editor) } else { Vec::new() };
+        self.owned6.sids().chain(of_objects)
     }
 
     /// SIDs that no route has any more, since this was last asked: workers count nothing under their numbers from their next bursts on. The numbers are given
@@ -393,12 +394,18 @@ fn routes<A: Family>(
         let select = Select { tos: route.tos, from: route.from };
         let head = MirroredRoute { select, metric: route.metric, protocol: route.protocol, scope: route.scope };
         let effect = if !link_scoped && names_object(editor, route) {
-            Ok(Some(Effect { nexthop: route.nexthop, ..effect(route, Kind::Unicast, Vec::new()) }))
+            let before = sids.len();
+            sids.extend(objects::sids(snapshot, route.nexthop));
+            if elsewhere && sids.len() > before {
+                Err(Reason::Elsewhere)
+            } else {
+                Ok(Some(Effect { nexthop: route.nexthop, ..effect(route, Kind::Unicast, Vec::new()) }))
+            }
         } else {
             let resolved = resolve::<A>(route, link_scoped, &snapshot.nexthops, &snapshot.devices);
             let own = |resolved: Resolved<'_>| {
                 let before = sids.len();
-                sids.extend(resolved.ways.iter().filter_map(|(way, _)| sid(way)));
+                sids.extend(resolved.ways.iter().filter_map(|(way, _)| objects::sid(way)));
                 if elsewhere && sids.len() > before {
                     return Err(Reason::Elsewhere);
                 }
@@ -427,13 +434,6 @@ fn names_object(editor: &Editor, route: &KernelRoute) -> bool {
     // Told of as a blackhole while its object is one.
     let plain = matches!(route.kind, Kind::Unicast | Kind::Blackhole) && route.unsupported.is_none();
     plain && route.nexthop != 0 && editor.nexthop(route.nexthop).is_some()
-}
-
-fn sid(way: &Way) -> Option<Attributes> {
-    match way.encap.as_deref()? {
-        Encap::Seg6Local { attributes, .. } => Some(attributes.clone()),
-        _ => None,
-    }
 }
 
 fn shadowed<A: Family>(made: &[(MirroredRoute, Effect)], head: MirroredRoute, effect: &Effect) -> bool {

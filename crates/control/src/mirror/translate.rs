@@ -52,7 +52,7 @@ pub fn resolve<'a, A: Address>(
     let dead = |way: &Way| devices.get(&way.dev).is_some_and(|device| device.is_dead(v4));
     let any = ways.iter().any(|(way, _)| usable(way));
     let ways: Vec<_> = ways.into_iter().filter(|(way, _)| usable(way) || any && dead(way)).collect();
-    if !v4 && kind == Kind::Unicast && ways.first().is_some_and(|(way, _)| loopback(devices, way.dev)) {
+    if !v4 && kind == Kind::Unicast && route.nexthop == 0 && ways.first().is_some_and(|(way, _)| loopback(devices, way.dev)) {
         // A route to nowhere: Linux makes it a reject route.
         kind = Kind::Unreachable;
         return Ok(Some(Resolved { kind, ways: Vec::new() }));

@@ -187,10 +187,11 @@ impl Routes {
         if effect.nexthop != 0 {
             write!(text, "nhid {} ", effect.nexthop)?;
         }
-        // A blackhole object is `dev lo`; in IPv6 a group of one has it as its only way.
+        // A blackhole object is `dev lo`; in IPv6 the ways of a group stand by themselves, also an only one.
         let grouped = matches!(place.editor.nexthop(effect.nexthop), Some(NexthopObject { does: NexthopDoes::Group(..), .. }));
+        let apart = hops.len() > 1 || v6 && grouped && !hops.is_empty();
         match hops {
-            [only] => self.way(text, place, only)?,
+            [only] if !apart => self.way(text, place, only)?,
             [] if (v6 && !grouped || !v6 && effect.nexthop != 0) && self.device.is_none() => text.push_str("dev lo "),
             _ => {}
         }
@@ -209,14 +210,14 @@ impl Routes {
         if v6 || entry.metric != 0 {
             write!(text, "metric {} ", entry.metric)?;
         }
-        if let [Hop { onlink: true, .. }] = hops {
+        if !apart && let [Hop { onlink: true, .. }] = hops {
             text.push_str("onlink ");
         }
         metrics(text, effect)?;
         if v6 {
             text.push_str("pref medium");
         }
-        if hops.len() > 1 {
+        if apart {
             hops.iter().try_for_each(|hop| self.nexthop(text, place, hop))?;
         } else if v6 && grouped && hops.is_empty() {
             text.push_str(if self.options.oneline { "\\" } else { "\n" });

@@ -88,6 +88,18 @@ ip -6 route add unreachable default metric 9999
 ip -6 route add prohibit fd0e::/64 table 7 mtu 1300
 ip -6 route add fd0f::/64 via fe80::5 dev e0 src fd00::1 proto static
 ip -6 route add local fd10::1 dev lo
+ip nexthop add id 1 via 10.0.0.2 dev e0
+ip nexthop add id 2 via 10.0.1.2 dev e1
+ip nexthop add id 3 via fd00::6 dev e0
+ip nexthop add id 10 group 1,3/2,2/3 type resilient buckets 11 idle_timer 12345 unbalanced_timer 1234567
+ip nexthop add id 11 group 3 type resilient buckets 3 proto bgp
+ip -6 nexthop add id 4 dev e0 encap seg6local action End.T table 7 count
+ip nexthop add id 5 via fd00::6 dev e0 encap seg6local action End.DX4 nh4 10.0.0.4
+ip nexthop add id 12 group 4/5,2
+ip -6 route add fc00:1::b nhid 4
+ip -6 route add fc00:1::c nhid 12
+ip route add 10.30.0.0/16 nhid 10
+ip -6 route add fd11::/64 nhid 11
 ip rule add from 10.0.0.0/8 lookup 7
 ip rule add to 10.0.0.1 iif e0 lookup 7 pref 5
 ip -6 rule add from fd00::/8 to fd01::/64 iif e3 lookup main pref 77
@@ -119,13 +131,6 @@ ip rule add lookup 9 pref 416
 ip rule flush lookup 9
 ip -6 rule add tos CS1 lookup 7 pref 400
 ip -6 rule add from fd00:1::/64 ipproto ipv6-icmp lookup 7 pref 401
-ip nexthop add id 1 via 10.0.0.2 dev e0
-ip nexthop add id 2 via 10.0.1.2 dev e1
-ip nexthop add id 3 via fd00:1::2 dev e1
-ip nexthop add id 10 group 1,3/2,2/3 type resilient buckets 11 idle_timer 12345 unbalanced_timer 1234567
-ip nexthop add id 11 group 3 type resilient buckets 3 proto bgp
-ip route add 10.30.0.0/16 nhid 10
-ip -6 route add fd11::/64 nhid 11
 ";
 
 /// What is asked of them beside.
@@ -166,12 +171,12 @@ fn the_golden_cases_look_as_iproute2_shows_them() {
 
 /// What differs; none when noref or this kernel refuses the file.
 fn compare(text: &str, lines: &[&str]) -> Option<Vec<String>> {
-    let configuration = control::network_file(text, "network.ip", &PORTS).ok()?;
+    let configuration = control::network_file(text, "network.ip", &PORTS).inspect_err(|errors| eprintln!("{errors}")).ok()?;
     let mut compared = None;
     in_namespace(|| {
         ports();
-        if configure(text).is_err() {
-            return;
+        if let Err(error) = configure(text) {
+            return eprintln!("{error}");
         }
         let of_line = |line: &&str| eventually_none(40, Duration::from_millis(50), || differences(&configuration, line));
         let mut differing: Vec<_> = lines.iter().flat_map(of_line).collect();

@@ -140,7 +140,9 @@ fn work_out<'g, A: Address>(cx: &Context<'_, 'g>, fib: &Fib<A>, number: u32) -> 
     let Some(dst) = fib.route(cx.guard, number, RouteRefs::Noref) else { return nothing };
     let Some(hop) = only_way(&dst) else { return nothing };
     let does = match hop.encap {
-        Encap::Seg6Local(id) if A::BITS == 128 => cx.tables.sids.borrow(cx.guard, id.0).map(|sid| Does::Process(id, sid)),
+        Encap::Seg6Local(id) if A::BITS == 128 && hop.dev != IfIndex::LO => {
+            cx.tables.sids.borrow(cx.guard, id.0).map(|sid| Does::Process(id, sid))
+        }
         Encap::Seg6Local(_) => None,
         // One that names a table of its own takes the general way.
         Encap::Seg6(id) => cx.tables.policies.borrow(cx.guard, id.0).filter(|policy| policy.table().is_none()).and_then(|policy| {
