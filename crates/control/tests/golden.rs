@@ -19,7 +19,19 @@ fn errors(file: &Path) -> Option<control::Errors> {
 
 #[test]
 fn files_of_the_groups_that_noref_does_are_accepted() {
-    for group in ["srv6_end", "srv6_headend", "srv6_csid", "srv6_vrf", "ip4_forward", "ip6_forward", "frag", "ecmp", "ecmp_more", "vlan"] {
+    for group in [
+        "srv6_end",
+        "srv6_headend",
+        "srv6_csid",
+        "srv6_vrf",
+        "ip4_forward",
+        "ip6_forward",
+        "frag",
+        "ecmp",
+        "ecmp_more",
+        "vlan",
+        "vlan_more",
+    ] {
         for file in network_files(group) {
             if let Some(errors) = errors(&file) {
                 panic!("{}:\n{errors}", file.display());
