@@ -23,7 +23,7 @@ const RATE: f64 = 100_000.0;
 /// Rounds of changes at least, so that memory can be compared.
 const ROUNDS: usize = 4;
 /// Memory that may come and go without being a leak: what waits for a grace period, and what the allocator keeps.
-const ROOM: u64 = 16 << 20;
+pub const ROOM: u64 = 16 << 20;
 
 /// The destination of a number: 10.128.0.0 and up.
 fn destination(number: u32) -> Ipv4Addr {
@@ -83,7 +83,7 @@ pub fn assert_equal_to_the_kernel(bed: &Bed) {
 }
 
 /// The upper one of two: what a start takes is not held against what follows.
-fn median(values: &[u64]) -> u64 {
+pub fn median(values: &[u64]) -> u64 {
     let mut values = values.to_vec();
     values.sort_unstable();
     values[values.len() / 2]
@@ -113,6 +113,11 @@ impl Round {
         let shown: Value = serde_json::from_str(&shown).unwrap();
         let dev = shown.pointer("/0/ifindex").and_then(Value::as_u64).expect("it has a number");
         Round { change, numbers: numbers.collect(), via: Ipv4Addr::new(10, 0, port, 2), dev: dev as u32 }
+    }
+
+    /// How many routes it changes.
+    pub fn len(&self) -> usize {
+        self.numbers.len()
     }
 
     /// Has the kernel make it; how long it took.
@@ -151,7 +156,7 @@ fn churn(by: By) -> Option<f64> {
     while begin.elapsed() < time || memory.len() < ROUNDS {
         for round in &rounds {
             spent += round.make(&bed.lab, by);
-            changes += round.numbers.len();
+            changes += round.len();
         }
         memory.push(bed.router.memory());
     }

@@ -5,6 +5,7 @@
 
 mod bed;
 mod churn;
+mod endurance;
 mod follow;
 mod golden;
 mod interfaces;

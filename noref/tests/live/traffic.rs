@@ -117,7 +117,7 @@ fn run(mut cables: Cables, to: Ipv4Addr, rate: u64, stop: &AtomicBool) -> Told {
 }
 
 /// A packet with its number. Its checksum is left out, so that the number can change.
-fn frame(to: Ipv4Addr, number: u32) -> Vec<u8> {
+pub fn frame(to: Ipv4Addr, number: u32) -> Vec<u8> {
     let ether = Ether::new(Mac([2, 0, 0, 0, 0x0e, 0]), Mac([2, 0, 0, 0, 0x0f, 0]));
     let ip = Ipv4::new(Ipv4Addr::new(10, 0, 0, 2), to);
     (ether / ip / Udp::new(4660, 22136).checksum(0) / &number.to_be_bytes() / MARK).bytes()
