@@ -23,6 +23,8 @@ pub(crate) struct Context<'a, 'g> {
     pub(crate) plain4: bool,
     /// As `plain4` for IPv6.
     pub(crate) plain6: bool,
+    /// The addresses of interfaces are not all that are the router's own in IPv4.
+    pub(crate) local_given4: bool,
     /// IPv4 rules look at protocol or ports.
     pub(crate) upper4: bool,
     /// As `upper4` for IPv6.
@@ -48,6 +50,7 @@ impl<'a, 'g> Context<'a, 'g> {
             refs,
             plain4: tables.network.v4.is_plain(guard),
             plain6: tables.network.v6.is_plain(guard),
+            local_given4: tables.network.v4.is_local_given(),
             upper4: tables.network.v4.asks_upper(guard),
             upper6: tables.network.v6.asks_upper(guard),
         }

@@ -9,6 +9,7 @@ use wire::{icmp4, icmp6, ipv4, ipv6};
 use crate::context::Context;
 use crate::ip4_input::{Addresses, check_addresses};
 use crate::packet::{MAX_LOOKUPS, Packet};
+use crate::source4::To;
 use crate::trace::Ledger;
 use crate::verdict::{IcmpError, Verdict};
 use crate::{forward4, forward6, seg6, source4, upper};
@@ -243,7 +244,8 @@ pub(crate) fn route4<'g>(
         Kind::Unicast => {}
         Kind::Local | Kind::Broadcast => {
             come_back(cx, packet, &dst);
-            return match source4::check(cx, packet, source4::of(&packet.buf), None) {
+            let to = if dst.kind == Kind::Broadcast { To::All } else { To::Router };
+            return match source4::check(cx, packet, source4::of(&packet.buf), to) {
                 Ok(_) => Verdict::Deliver4(dst.kind == Kind::Broadcast),
                 Err(reason) => Verdict::Drop(reason),
             };
@@ -266,7 +268,7 @@ fn onward4<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, lookup: &Lookup4, dst:
         return Verdict::Turn4(*lookup);
     }
     let Some((place, hop)) = cx.select(&dst, packet) else { return Verdict::Drop(DropReason::RouteBlackhole) };
-    let on_link = match source4::check(cx, packet, source4::of(&packet.buf), Some(hop.dev)) {
+    let on_link = match source4::check(cx, packet, source4::of(&packet.buf), To::Dev(hop.dev)) {
         Ok(on_link) => on_link,
         Err(reason) => return Verdict::Drop(reason),
     };

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use route::{DropReason, Flow, IfIndex, Kind, RouteRefs, Upper};
+use route::{DropReason, Flow, IfIndex, Kind, Link, RouteRefs, Upper};
 use wire::ipv4;
 
 use crate::context::Context;
@@ -12,7 +12,8 @@ use crate::upper;
 /// True when no filter asks for more of the source of a packet that came in by `iif` and leaves by another interface than not to be one of the
 /// router's own addresses.
 pub(crate) fn is_unfiltered(cx: &Context<'_, '_>, iif: IfIndex) -> bool {
-    cx.links.get(iif).is_some_and(|ingress| ingress.conf4.rp_filter.max(cx.settings.all4.rp_filter) == 0)
+    let filter = |ingress: &Link| ingress.conf4.rp_filter.max(cx.settings.all4.rp_filter);
+    !cx.local_given4 && cx.links.get(iif).is_some_and(|ingress| filter(ingress) == 0)
 }
 
 /// The source of an IPv4 packet.
@@ -21,26 +22,37 @@ pub(crate) fn of(packet: &[u8]) -> Ipv4Addr {
     ipv4::Header::read(packet).map_or(Ipv4Addr::UNSPECIFIED, ipv4::Header::src)
 }
 
-/// Checks `src` of a packet that will leave by `out` (none: it is for the router). True when the source is a neighbour on the ingress link.
+/// Whom the router is to send a packet on to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum To {
+    /// Those by this interface.
+    Dev(IfIndex),
+    /// Itself.
+    Router,
+    /// Itself among all on the link: Linux asks for the way back as from nowhere then.
+    All,
+}
+
+/// Checks `src` of a packet that goes on `to`. True when the source is a neighbour on the ingress link.
 ///
 /// # Errors
 /// The reason to drop the packet.
-pub(crate) fn check(cx: &Context<'_, '_>, packet: &Packet, src: Ipv4Addr, out: Option<IfIndex>) -> Result<bool, DropReason> {
+pub(crate) fn check(cx: &Context<'_, '_>, packet: &Packet, src: Ipv4Addr, to: To) -> Result<bool, DropReason> {
     if packet.passed_on {
         return Ok(false);
     }
     let Some(ingress) = cx.links.get(packet.iif) else { return Err(DropReason::PortDown) };
     let filter = ingress.conf4.rp_filter.max(cx.settings.all4.rp_filter);
-    let turns_back = out == Some(packet.iif) && (ingress.conf4.send_redirects || cx.settings.all4.send_redirects);
-    // Rules that select may know better what an address of the router is than the list of them: Linux asks them too.
-    if filter == 0 && !turns_back && cx.plain4 {
+    let turns_back = to == To::Dev(packet.iif) && (ingress.conf4.send_redirects || cx.settings.all4.send_redirects);
+    // Rules that select, and routes of type `local`, may know better what an address of the router is than the list of them: Linux asks them too.
+    if filter == 0 && !turns_back && cx.plain4 && !cx.local_given4 {
         let own = !ingress.conf4.accept_local && cx.links.is_own4(src);
         return if own { Err(DropReason::OwnSource) } else { Ok(false) };
     }
     if src.is_unspecified() {
         return Ok(false);
     }
-    let back = cx.tables.network.v4.lookup(cx.guard, &way_back(cx, packet, out), RouteRefs::Noref);
+    let back = cx.tables.network.v4.lookup(cx.guard, &way_back(cx, packet, to), RouteRefs::Noref);
     match back.dst.kind {
         Kind::Unicast => {}
         Kind::Local if ingress.conf4.accept_local => {}
@@ -61,12 +73,17 @@ pub(crate) fn check(cx: &Context<'_, '_>, packet: &Packet, src: Ipv4Addr, out: O
 }
 
 /// What to ask for the way back to the source: as for a packet from where this one goes, which comes in where this one leaves.
-fn way_back(cx: &Context<'_, '_>, packet: &Packet, out: Option<IfIndex>) -> Flow<Ipv4Addr> {
+fn way_back(cx: &Context<'_, '_>, packet: &Packet, to: To) -> Flow<Ipv4Addr> {
     let Some(header) = ipv4::Header::read(&packet.buf) else { return Flow::new(Ipv4Addr::UNSPECIFIED, packet.iif) };
-    let flow = cx.flow(header.src(), header.dst(), packet.dev, packet.iif);
+    let (from, iif) = match to {
+        To::Dev(out) => (header.dst(), out),
+        To::Router => (header.dst(), IfIndex::LO),
+        To::All => (Ipv4Addr::UNSPECIFIED, IfIndex::LO),
+    };
+    let flow = cx.flow(header.src(), from, packet.dev, packet.iif);
     let Upper { protocol, sport, dport } = if cx.upper4 { upper::of4(&packet.buf) } else { Upper::default() };
     let upper = Upper { protocol, sport: dport, dport: sport };
-    Flow { iif: out.unwrap_or(IfIndex::LO), dsfield: header.tos, upper, ..flow }
+    Flow { iif, dsfield: header.tos, upper, ..flow }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Protocol number of routes that the kernel makes for addresses.
-const PROTO_KERNEL: u8 = 2;
+pub(crate) const PROTO_KERNEL: u8 = 2;
 
 /// What is said of an address beside itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

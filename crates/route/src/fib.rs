@@ -1,6 +1,7 @@
 //! Forwarding tables and the rules that choose among them, as workers read them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rcu::{Domain, Guard, Rcu, Slots};
 
@@ -84,6 +85,8 @@ pub struct Fib<A: Address> {
     pub(crate) policy: Rcu<Policy<A>>,
     /// What marks packets as they come in.
     pub marks: Rcu<Marks<A>>,
+    /// See [`Fib::is_local_given`].
+    pub(crate) local_given: AtomicBool,
 }
 
 impl<A: Address> Fib<A> {
@@ -91,7 +94,14 @@ impl<A: Address> Fib<A> {
         let dsts = Slots::new(domain);
         let null = dsts.insert(Arc::new(Dst::special(Kind::NoRoute)));
         let refusals = REFUSALS.map(|kind| dsts.insert(Arc::new(Dst::special(kind))));
-        Fib { dsts, null, refusals, policy: Rcu::new(domain, Policy::empty()), marks: Rcu::new(domain, Marks::compile(&[])) }
+        Fib {
+            dsts,
+            null,
+            refusals,
+            policy: Rcu::new(domain, Policy::empty()),
+            marks: Rcu::new(domain, Marks::compile(&[])),
+            local_given: AtomicBool::new(false),
+        }
     }
 
     /// Asks the rules, in order, for a route.
@@ -128,8 +138,7 @@ impl<A: Address> Fib<A> {
         refs: RouteRefs,
     ) -> Option<Answer<'g>> {
         if let Step::Refuse(kind) = step {
-            let refusal = REFUSALS.iter().position(|refusal| refusal == kind)?;
-            let dst = self.route(guard, self.refusals[refusal], refs)?;
+            let dst = self.refusal(guard, *kind, refs)?;
             return Some(Answer { dst, table: TableId(0), rule: rule.pref, by_rule: true });
         }
         let table = policy.table_of(step, flow)?;
@@ -138,6 +147,13 @@ impl<A: Address> Fib<A> {
             return None;
         }
         Some(Answer { dst, table: table.id, rule: rule.pref, by_rule: false })
+    }
+
+    /// What a rule refuses by.
+    #[inline]
+    pub(crate) fn refusal<'g>(&self, guard: &Guard<'g>, kind: Kind, refs: RouteRefs) -> Option<DstRef<'g>> {
+        let refusal = REFUSALS.iter().position(|refusal| *refusal == kind)?;
+        self.route(guard, self.refusals[refusal], refs)
     }
 
     /// Asks one table only, for which there need be no rule. None when the table does not exist.
@@ -149,6 +165,12 @@ impl<A: Address> Fib<A> {
 
     /// The route in `table`; none when it has none or says `throw`.
     fn lookup_in<'g>(&self, guard: &Guard<'g>, table: &Table<A>, flow: &Flow<A>, refs: RouteRefs) -> Option<DstRef<'g>> {
+        self.found(guard, self.look(guard, table, flow), refs)
+    }
+
+    /// The route in `table`, also one that says `throw`.
+    #[inline]
+    pub(crate) fn look<'g>(&self, guard: &Guard<'g>, table: &Table<A>, flow: &Flow<A>) -> Option<DstRef<'g>> {
         let ask =
             || if flow.dst.is_link_scoped() { self.lookup_scoped(guard, table, flow) } else { table.lpm.lookup(guard, flow.dst.key()) };
         let mut id = ask();
@@ -160,7 +182,7 @@ impl<A: Address> Fib<A> {
             id = ask();
             dst = self.decided(guard, id, flow);
         }
-        self.found(guard, dst, refs)
+        dst
     }
 
     /// The route of this number; where it says that it is for some packets only, the one that takes this. None when there is none, or was.
@@ -204,7 +226,7 @@ impl<A: Address> Fib<A> {
     }
 
     /// The null entry that all misses share.
-    fn null<'g>(&self, guard: &Guard<'g>, refs: RouteRefs) -> DstRef<'g> {
+    pub(crate) fn null<'g>(&self, guard: &Guard<'g>, refs: RouteRefs) -> DstRef<'g> {
         // The entry is made with the Fib and never removed.
         let null = self.dsts.get(guard, self.null).unwrap_or_else(|| unreachable!("the null entry exists as long as the Fib"));
         if refs == RouteRefs::Counted { null.hold() } else { null }
@@ -232,6 +254,11 @@ impl<A: Address> Fib<A> {
     /// destination alone.
     pub fn is_plain(&self, guard: &Guard<'_>) -> bool {
         self.policy.load(guard).plain
+    }
+
+    /// True when a route of type `local` was ever given, beside those of the router's addresses (Linux `fib_has_custom_local_routes`).
+    pub fn is_local_given(&self) -> bool {
+        self.local_given.load(Ordering::Relaxed)
     }
 
     /// True when some rule looks at protocol or ports, so that a [`Flow`] needs them.

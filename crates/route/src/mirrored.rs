@@ -1,7 +1,10 @@
 //! Tables that follow a kernel's: they are told what is there, and derive and refuse nothing.
 
+use std::sync::atomic::Ordering;
+
+use crate::addresses::PROTO_KERNEL;
 use crate::rib::Entries;
-use crate::{Editor, Effect, Family, IfIndex, Link, Prefix, RouteEntry, Rule, Select, TableId};
+use crate::{Editor, Effect, Family, IfIndex, Kind, Link, Prefix, RouteEntry, Rule, Select, TableId};
 
 impl Editor {
     /// As [`Editor::new`], for the mirror of a kernel: there is no rule, and no address, route or interface is made because of another. The functions
@@ -38,16 +41,19 @@ impl Editor {
         prefix: Prefix<A>,
         routes: impl IntoIterator<Item = (MirroredRoute, Effect)>,
     ) {
-        let rib = A::rib(self).0;
         let mut entries = Entries::new();
         for (MirroredRoute { select, metric, protocol, scope }, effect) in routes {
+            if effect.kind == Kind::Local && protocol != PROTO_KERNEL && A::BITS == 32 {
+                self.network().v4.local_given.store(true, Ordering::Relaxed);
+            }
+            let rib = A::rib(self).0;
             let entry = RouteEntry { select, metric, protocol, scope, effect: rib.intern(effect) };
             // One that is there twice does nothing the second time.
             if !entries.contains(&entry) {
                 entries.insert(entries.partition_point(|other| other.rank() <= entry.rank()), entry);
             }
         }
-        rib.set(table, prefix, entries);
+        A::rib(self).0.set(table, prefix, entries);
     }
 
     /// The kernel's rules, in its order, in place of all.

@@ -1,6 +1,7 @@
 //! Routes as an operator writes them, and what of them the kernel refuses.
 
 use std::net::IpAddr;
+use std::sync::atomic::Ordering;
 
 use crate::{
     Address, ConfigError, Editor, Effect, Encap, Family, Hop, IfIndex, Kind, Metrics, Prefix, Put, RouteEntry, SCOPE_HOST, SCOPE_LINK,
@@ -136,6 +137,9 @@ impl Editor {
             src: spec.src.map(Into::into),
             ..Effect::new(kind, hops)
         };
+        if kind == Kind::Local && !v6 {
+            self.network().v4.local_given.store(true, Ordering::Relaxed);
+        }
         let rib = A::rib(self).0;
         let effect = rib.intern(effect);
         rib.put(table, spec.prefix, RouteEntry { select: spec.more.select, metric, protocol: spec.protocol, scope, effect }, how)

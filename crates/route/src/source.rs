@@ -24,7 +24,7 @@ impl Links {
 
     /// An IPv6 address for packets to `dst` by `dev` (RFC 6724 §5, rules 1, 2, 5, 6 and 8).
     pub fn source6(&self, dev: IfIndex, dst: Ipv6Addr) -> Option<Ipv6Addr> {
-        let link_only = dst.is_unicast_link_local() || dst.is_multicast() && scope(dst) <= 2;
+        let link_only = dst.is_multicast() || scope(dst) <= 2;
         let mut best: Option<(Rank, Ipv6Addr)> = None;
         for link in self.peers(dev).filter(|link| !link_only || link.index == dev) {
             // Of equal ones the newest, as in Linux.
@@ -57,13 +57,14 @@ fn rank(address: &Address6, dst: Ipv6Addr, on_dev: bool) -> Rank {
     (addr == dst, fit, on_dev, label(addr) == label(dst), common)
 }
 
-/// Scope of an address (RFC 4007 §5): 2 link, 5 site, 14 global.
+/// Scope of an address (RFC 4007 §5): 2 link, 5 site, 14 global; 0 of none.
 fn scope(addr: Ipv6Addr) -> u8 {
     match addr.octets() {
         [0xff, flags_scope, ..] => flags_scope & 15,
         [0xfe, second, ..] if second & 0xc0 == 0x80 => 2,
         [0xfe, second, ..] if second & 0xc0 == 0xc0 => 5,
         _ if addr.is_loopback() => 2,
+        _ if addr.is_unspecified() => 0,
         _ => 14,
     }
 }

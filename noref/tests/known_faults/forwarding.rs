@@ -109,6 +109,15 @@ fn a_link_local_source_is_never_forwarded() {
 }
 
 #[test]
+fn a_source_that_a_local_route_makes_the_router_s_own_is_not_believed() {
+    let mut router = Router::with("");
+    let from = || to_router(0) / Ipv4::new([10, 7, 1, 9].into(), FAR4) / Udp::new(1111, 2222);
+    assert_eq!(router.send(0, from()).len(), 1);
+    router.change("ip route add local 10.7.1.0/24 dev lo\n");
+    router.expect_silent_drop(from(), DropReason::OwnSource);
+}
+
+#[test]
 fn the_ttl_decrement_never_confuses_the_two_zeros_of_a_checksum() {
     let mut router = Router::with("");
     // Choose the identification so that the checksum before the hop is what we want; 0xffff is the other zero and never right.

@@ -28,7 +28,8 @@ impl Host {
         let dev = packet.iif;
         let key = (dev, IpAddr::V4(sender));
         // A probe for a duplicate (RFC 5227) is answered, but there is nobody to learn.
-        let believable = || check_addresses(sender, target) == Ok(Addresses::Route) && source4::check(cx, &packet, sender, None).is_ok();
+        let believable =
+            || check_addresses(sender, target) == Ok(Addresses::Route) && source4::check(cx, &packet, sender, source4::To::Router).is_ok();
         if operation == arp::REQUEST && self.is_local4(cx, target, dev) && (sender.is_unspecified() || believable()) {
             if !sender.is_unspecified() {
                 self.learn(cx, key, message.sender_mac, Told::ToUs, cause, ledger);
