@@ -30,6 +30,7 @@ mod scope;
 mod select;
 mod settings;
 mod source;
+mod trail;
 mod vlan;
 
 pub use address::{Address, Prefix};
@@ -55,6 +56,7 @@ pub use rule::{Action, Mark, Ports, Rule, Selector};
 pub use scope::{SCOPE_HOST, SCOPE_LINK, SCOPE_UNIVERSE};
 pub use select::{Choice, Select};
 pub use settings::Settings;
+pub use trail::Outcome;
 pub use vlan::{
     VLAN_8021AD, VLAN_8021Q, VLAN_CODE_POINTS, VLAN_MAX_ID, VLAN_MAX_TAGS, VLAN_NUMBER, VlanChange, VlanSettings, VlanTag, WayOut,
 };

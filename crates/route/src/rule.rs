@@ -142,6 +142,25 @@ impl<A: Address> Selector<A> {
             && self.dport.is_none_or(|ports| ports.contains(flow.upper.dport))
     }
 
+    /// What of it does not describe packets of this flow, in the words of `ip rule`; none when all does.
+    pub fn unlike(&self, flow: &Flow<A>) -> Option<&'static str> {
+        let none = Selector::default;
+        let parts = [
+            ("iif", Selector { iif: self.iif, ..none() }),
+            ("oif", Selector { oif: self.oif, ..none() }),
+            ("from", Selector { from: self.from, ..none() }),
+            ("to", Selector { to: self.to, ..none() }),
+            ("fwmark", Selector { mark: self.mark, ..none() }),
+            ("l3mdev", Selector { l3mdev: self.l3mdev, ..none() }),
+            ("tos", Selector { tos: self.tos, ..none() }),
+            ("dscp", Selector { dscp: self.dscp, ..none() }),
+            ("ipproto", Selector { protocol: self.protocol, ..none() }),
+            ("sport", Selector { sport: self.sport, ..none() }),
+            ("dport", Selector { dport: self.dport, ..none() }),
+        ];
+        parts.iter().find(|(_, part)| !part.describes(flow)).map(|(word, _)| *word)
+    }
+
     /// True when it looks at protocol or ports, which a packet must be searched for.
     pub fn asks_upper(&self) -> bool {
         self.protocol.is_some() || self.sport.is_some() || self.dport.is_some()

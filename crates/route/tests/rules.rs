@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 
 use proptest::prelude::*;
 use route::{
-    Action, AddrSpec, Editor, Flow, HopSpec, IfIndex, Kind, LinkChange, Mark, MarkRule, Ports, Prefix, Put, RouteRefs, RouteSpec, Rule,
-    Selector, TableId, Upper,
+    Action, AddrSpec, Editor, Flow, HopSpec, IfIndex, Kind, LinkChange, Mark, MarkRule, Outcome, Ports, Prefix, Put, RouteRefs, RouteSpec,
+    Rule, Selector, TableId, Upper,
 };
 
 /// Tables that rules lead to; the last has no route.
@@ -183,6 +183,18 @@ proptest! {
                 let answer = network.v4.lookup(guard, flow, RouteRefs::Noref);
                 let found = (answer.rule, answer.table.0, answer.dst.kind, answer.dst.dev());
                 assert_eq!(found, walk(&editor, flow), "{flow:?}");
+                // Told rule by rule it is the same, by what workers read and by what was configured.
+                let mut last = None;
+                let by_workers = network.v4.follow(guard, flow, |table| network.v4.route_in(guard, table, flow), &mut |rule, outcome| {
+                    assert_eq!(matches!(outcome, Outcome::Unlike(_)), !rule.select.matches(flow), "{rule:?}");
+                    last = Some((rule.pref, matches!(outcome, Outcome::Answers(_))));
+                });
+                let configured = network.v4.follow(guard, flow, |table| editor.dst_for(table, flow, None), &mut |_, _| {});
+                for followed in [by_workers, configured] {
+                    assert_eq!((followed.rule, followed.table.0, followed.dst.kind, followed.dst.dev()), found, "{flow:?}");
+                    assert_eq!(followed.by_rule, answer.by_rule);
+                }
+                assert_eq!(last.is_some_and(|(_, answers)| answers), answer.dst.kind != Kind::NoRoute);
             }
         });
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::collections::hash_map::Entry;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::choices::is_choice;
@@ -11,7 +12,9 @@ use crate::TableId;
 use crate::naming::Naming;
 use crate::nexthops::Committed;
 use crate::policy::Policy;
-use crate::{Action, Address, Dst, Effect, Fib, IfIndex, Kind, Links, Marks, Neighbours, Nexthop, Prefix, RouteEntry, Rule};
+use crate::{
+    Action, Address, Dst, Effect, Fib, IfIndex, Kind, Links, Marks, Neighbour, Neighbours, Nexthop, Prefix, RouteEntry, Rule,
+};
 
 /// Changes of a match table that are made at once. What they take out of it can be used for the next ones only once workers have left it: with too many it
 /// grows, and is copied, again and again.
@@ -52,21 +55,22 @@ impl<A: Address> Rib<A> {
         }
         for made in changed.iter().filter_map(|id| self.made_of.get(id)).flatten() {
             // The routes of one that is gone go in the same commit.
-            if let Some(dst) = self.made.get(made).and_then(|made| self.dst(&made.effect, made.told, neighbours)) {
+            let gateway = |dev, via| neighbours.entry(dev, via);
+            if let Some(dst) = self.made.get(made).and_then(|made| self.dst(&made.effect, made.told, gateway)) {
                 fib.dsts.replace(*made, Arc::new(dst));
             }
         }
     }
 
     /// What an effect is to workers, for prefixes of the length `told` alone if there is one; none when it names a nexthop object that is not there.
-    fn dst(&self, effect: &Effect, told: Option<u8>, neighbours: &Neighbours) -> Option<Dst> {
+    pub(super) fn dst(&self, effect: &Effect, told: Option<u8>, gateway: impl Fn(IfIndex, IpAddr) -> Arc<Neighbour>) -> Option<Dst> {
         let (kind, hops) = match effect.nexthop {
             0 => (None, Cow::Borrowed(&effect.hops)),
             id => self.nexthops.resolve(id).map(|(kind, hops)| (kind, Cow::Owned(hops)))?,
         };
         let ways = hops.iter().map(|hop| Nexthop {
             dev: hop.dev,
-            gateway: hop.via.map(|via| neighbours.entry(hop.dev, via)),
+            gateway: hop.via.map(|via| gateway(hop.dev, via)),
             encap: hop.encap,
             weight: hop.weight,
             until: 0,
@@ -228,7 +232,7 @@ impl<A: Address> Rib<A> {
         let same = self.last_made.filter(|id| self.made.get(id).is_some_and(is_same));
         let known = same.or_else(|| self.ids.get(&told)?.get(&*effect).copied());
         let id = known.unwrap_or_else(|| {
-            let dst = self.dst(&effect, told, neighbours).unwrap_or_else(|| Dst::special(Kind::Blackhole));
+            let dst = self.dst(&effect, told, |dev, via| neighbours.entry(dev, via)).unwrap_or_else(|| Dst::special(Kind::Blackhole));
             let id = fib.dsts.insert(Arc::new(dst));
             if effect.nexthop != 0 {
                 self.made_of.entry(effect.nexthop).or_default().push(id);

@@ -3,6 +3,7 @@
 mod choices;
 mod commit;
 mod entry;
+mod find;
 mod hash;
 
 use std::collections::hash_map::Entry;
