@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::bench::BenchArgs;
 use crate::demo::DemoArgs;
 use crate::ip::IpArgs;
+use crate::route_get::RouteArgs;
 use crate::run::MetricsAddress;
 use crate::show::ShowArgs;
 use crate::trace::TraceArgs;
@@ -31,6 +32,7 @@ pub enum Command {
     Run(RunArgs),
     Replay(ReplayArgs),
     Ip(IpArgs),
+    Route(RouteArgs),
     Show(ShowArgs),
     Trace(TraceArgs),
 }
@@ -313,7 +315,7 @@ impl ReplayArgs {
 }
 
 /// Ports in the order of their names, each once.
-fn ordered<'a>(ports: impl Iterator<Item = &'a PortName>) -> Vec<PortName> {
+pub fn ordered<'a>(ports: impl Iterator<Item = &'a PortName>) -> Vec<PortName> {
     let mut ports: Vec<PortName> = ports.cloned().collect();
     sort(&mut ports, |port| port);
     ports.dedup();
@@ -383,6 +385,9 @@ mod tests {
             ("noref run --port e0=tap:x --net n", "NAME=memif:SOCKET[,SETTING…], or NAME=tap"),
             ("noref run --port e0=memif: --net n", "the path of the control socket"),
             ("noref run --port e0=memif:/m,role=slave --net n", "client or server"),
+            ("noref route get", "<WORDS>"),
+            ("noref route get 10.0.0.1 --port e0", "--net <FILE>"),
+            ("noref route get 10.0.0.1 --net n --socket s", "cannot be used with"),
             ("noref fly", "unrecognized subcommand 'fly'"),
         ] {
             let error = parse(args).unwrap_err();

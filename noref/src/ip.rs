@@ -36,6 +36,7 @@ Examples:
   noref ip route add 10.9.0.0/16 via 10.0.0.2
   noref ip -6 route show table all
   noref ip -s -6 route show fc00:1::e
+  noref ip route get 10.9.0.1 from 10.0.0.2 iif e0
   noref ip -batch changes.ip            every line or none
   noref ip -force -batch -              each line by itself, from standard input
 
@@ -55,17 +56,29 @@ pub fn run(args: &IpArgs) -> Result<(), Failure> {
         Asked::Line(line) => (line.clone(), "ip".to_owned(), false),
         Asked::Batch { file, force } => (read(file)?, file.display().to_string(), *force),
     };
-    let mut client = Client::connect(&args.socket)?;
-    send(&mut client, &lines, &name, force)?;
+    tell(&args.socket, &lines, &name, force)
+}
+
+/// Gives lines to the router at a socket, and prints what it says. `name` stands for them in errors, and each is by itself with `force`.
+///
+/// # Errors
+/// As [`run`].
+pub fn tell(socket: &Path, lines: &str, name: &str, force: bool) -> Result<(), Failure> {
+    let mut client = Client::connect(socket)?;
+    send(&mut client, lines, name, force)?;
     let mut stdout = Stdout::new();
     loop {
         let (_, reply) = client.next()?;
-        let Body::Ip(Outcome { text, warnings, errors, refused }) = reply.body else { continue };
+        let Body::Ip(Outcome { text, warnings, errors, refused, no_answer }) = reply.body else { continue };
         stdout.print(|output| output.write_all(text.as_bytes()))?;
         warnings.iter().for_each(|warning| say(format_args!("warning: {warning}")));
         if !errors.is_empty() {
             stdout.flush()?;
-            return Err(if refused { Failure::unusable(errors) } else { Failure::incomplete(errors) });
+            return Err(match (no_answer, refused) {
+                (true, _) => Failure::no_answer(errors),
+                (false, true) => Failure::unusable(errors),
+                (false, false) => Failure::incomplete(errors),
+            });
         }
         if !reply.more || stdout.is_closed() {
             return stdout.flush();
@@ -137,7 +150,10 @@ impl Asked {
 }
 
 /// A word as it stands in a line.
-fn quoted(word: &str) -> Result<String, String> {
+///
+/// # Errors
+/// One that a line cannot say.
+pub fn quoted(word: &str) -> Result<String, String> {
     let plain = !word.is_empty() && !word.contains([' ', '\t', '\r', '\n', '#', '\'', '"', '\\']);
     match word {
         _ if plain => Ok(word.to_owned()),

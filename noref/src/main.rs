@@ -10,6 +10,7 @@ mod ip;
 mod network;
 mod replay;
 mod report;
+mod route_get;
 mod run;
 mod show;
 mod stderr;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Route(args) => route_get::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Ip(args) => ip::run(&args),
         Command::Show(args) => show::run(&args),
@@ -37,7 +39,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            stderr::say(&failure);
+            failure.say();
             failure.status()
         }
     }

@@ -14,12 +14,16 @@ use crate::failure::Failure;
 /// # Errors
 /// When the file can not be read or something in it is wrong.
 pub fn read(net: &Path, ports: &[PortDevice], now: Time) -> Result<Configuration, Failure> {
-    let name = net.display().to_string();
-    let text = read_text(net, &name)?;
-    control::network_file_on(&text, &name, ports, Tick::from_nanos(now.0)).map_err(Failure::unusable)
+    let text = read_text(net)?;
+    control::network_file_on(&text, &net.display().to_string(), ports, Tick::from_nanos(now.0)).map_err(Failure::unusable)
 }
 
-fn read_text(net: &Path, name: &str) -> Result<String, Failure> {
+/// The text of the network file `net`.
+///
+/// # Errors
+/// When it can not be read.
+pub fn read_text(net: &Path) -> Result<String, Failure> {
+    let name = &net.display().to_string();
     let bytes = fs::read(net).map_err(|error| Failure::unusable(format!("{name}: {error}")))?;
     text(bytes, name).map_err(Failure::unusable)
 }

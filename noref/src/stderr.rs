@@ -5,5 +5,10 @@ use std::io::{self, Write};
 
 /// Tells the operator something. Where nobody can be told, the exit status still says how it went, so an error here is none (`eprintln!` panics).
 pub fn say(message: impl Display) {
-    let _ = writeln!(io::stderr(), "noref: {message}");
+    tell(format_args!("noref: {message}"));
+}
+
+/// As [`say`], without the program's name.
+pub fn tell(message: impl Display) {
+    let _ = writeln!(io::stderr(), "{message}");
 }

@@ -31,6 +31,25 @@ fn the_replay_of_the_readme_prints_what_the_readme_shows() {
 }
 
 #[test]
+fn questions_about_routes_have_the_answers_that_are_shown() {
+    let document = read("docs/route-get.md");
+    let mut blocks = document.split("```").skip(1).step_by(2);
+    let scratch = Scratch::new();
+    fs::write(scratch.path().join("network.ip"), blocks.next().expect("the network file").trim_start()).expect("a network file");
+    let questions: Vec<_> = blocks.flat_map(|block| block.split("$ noref ").skip(1)).collect();
+    assert!(questions.len() >= 10);
+    for question in questions {
+        let (line, answer) = question.split_once('\n').expect("an answer");
+        let ran = Command::new(env!("CARGO_BIN_EXE_noref")).args(line.split(' ')).current_dir(scratch.path()).output().expect("noref runs");
+        let told = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8(bytes).expect("text")).concat();
+        // It is root who asks in the document.
+        let told = told.replace(&format!(" uid {} ", nix::unistd::getuid()), " uid 0 ");
+        assert_eq!(told, answer, "{line}");
+        assert_eq!(ran.status.code(), Some(if answer.contains("RTNETLINK answers: ") { 2 } else { 0 }), "{line}");
+    }
+}
+
+#[test]
 fn every_listed_difference_is_explained() {
     let explained = read("docs/linux-differences.md");
     for row in Differences::read(&testkit::root().join("tests/differences.toml")).listed {

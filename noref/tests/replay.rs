@@ -217,7 +217,7 @@ fn what_can_not_be_used_is_refused_before_anything_is_written() {
         ("replay --net network.ip --rx e0=in.pcap --port ../e1 --tx no", &["a port's name has no blanks"]),
         ("replay --net network.ip --rx e0=in.pcap --port e1 --tx in.pcap", &["in.pcap: --tx names a directory, and this is none"]),
         ("replay --net network.ip --rx e0=in.pcap --tx no --refs atomic", &["possible values: noref, counted"]),
-        ("route", &["unrecognized subcommand 'route'"]),
+        ("fly", &["unrecognized subcommand 'fly'"]),
     ] {
         let output = bench.noref(args);
         let stderr = text(&output.stderr);

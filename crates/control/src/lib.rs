@@ -34,7 +34,7 @@ mod words;
 pub use self::route::{RouteCommand, RouteOperation, RouteTable};
 pub use addr::{AddressCommand, AddressOperation, Broadcast};
 pub use address::{Family, Prefix};
-pub use apply::{Applied, Configuration, LocalSid, LocalSids, Placed, PortDevice, network_file, network_file_on};
+pub use apply::{Applied, Configuration, LocalSid, LocalSids, Placed, PortDevice, network_file, network_file_on, ports_of};
 pub use command::Command;
 pub use device_type::{DeviceType, Vlan};
 pub use encap::{Encap, Seg6, Seg6Local};

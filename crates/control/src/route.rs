@@ -183,6 +183,11 @@ pub(crate) fn seen(word: &str) -> Seen {
     command::seen(VERBS, word)
 }
 
+/// True when a verb of `ip route` asks for the way of a packet.
+pub(crate) fn asks(word: &str) -> bool {
+    keyword::find(VERBS, word).is_some_and(|verb| verb.word == "get")
+}
+
 /// Reads what follows `ip route`.
 pub(crate) fn parse<'t>(words: &mut Words<'_, 't>, family: Option<Family>) -> Result<RouteCommand<'t>, Error> {
     let (operation, _) = verb(words, "route", VERBS)?;

@@ -17,6 +17,7 @@ mod forward4;
 mod forward6;
 mod fragment4;
 mod fragment6;
+pub mod get;
 mod hop_by_hop;
 mod host;
 mod ip4_input;

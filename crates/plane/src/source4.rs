@@ -62,9 +62,10 @@ pub(crate) fn check(cx: &Context<'_, '_>, packet: &Packet, src: Ipv4Addr, to: To
         Kind::NoRoute | Kind::Throw | Kind::Unreachable | Kind::Prohibit | Kind::Blackhole => return Err(DropReason::ReversePath),
         _ => return Err(DropReason::MartianSource),
     }
-    let hop = back.dst.hops().find(|hop| hop.dev == packet.iif);
-    match hop {
-        Some(hop) => Ok(hop.gateway.is_none()),
+    // Of several ways the first says whether the source is a neighbour (Linux `FIB_RES_NHC`), by whichever the packet came in.
+    let found = back.dst.hops().find(|hop| hop.dev == packet.iif).and(back.dst.nexthop.as_ref());
+    match found {
+        Some(first) => Ok(first.gateway.is_none()),
         // Which way back the kernel has, by a route or rule that noref has not, is not known here.
         None if filter == 1 && !back.dst.hops().any(|hop| hop.dev == IfIndex::KERNEL) => Err(DropReason::ReversePath),
         // Linux asks again, for a route out of the ingress link alone: that to its subnet, where the source is in it.

@@ -116,7 +116,10 @@ fn shown(router: &Router, listing: &Listing, answer: &mut Answer<'_>) -> io::Res
     let mut pieces = Pieces { answer, text: Vec::with_capacity(PIECE) };
     listing.print(&Running::new(router, listing.counts()), &mut pieces)?;
     let text = String::from_utf8_lossy(&pieces.text).into_owned();
-    answer.last(Body::Ip(Outcome { text, ..Outcome::default() }))
+    let refusal = listing.refusal();
+    let errors = refusal.unwrap_or_default().to_owned();
+    let no_answer = refusal.is_some();
+    answer.last(Body::Ip(Outcome { text, errors, refused: no_answer, no_answer, ..Outcome::default() }))
 }
 
 /// Changes what a router that is alone on its interfaces has.

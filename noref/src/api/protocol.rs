@@ -122,6 +122,9 @@ pub struct Outcome {
     /// Of errors: the lines could be read, and the router does not take them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refused: bool,
+    /// Of errors: a question (`route get`) has no answer, in iproute2's words.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_answer: bool,
 }
 
 /// One line of a reply.

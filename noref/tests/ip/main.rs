@@ -29,6 +29,13 @@ fn noref_ip(socket: &Path, words: &[&str], input: &str) -> (i32, String, String)
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
 }
 
+/// As [`noref_ip`] of `noref route get`.
+fn noref_route_get(socket: &Path, words: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_noref")).args(["route", "get", "--socket"]).arg(socket).args(words).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+}
+
 fn started() -> Option<(Lab, Router)> {
     let lab = Lab::new()?;
     let router = Router::start(&lab, &between_hosts(""), &["--driver", "af-packet", "--json"])?;
@@ -54,6 +61,14 @@ fn a_running_router_is_asked_and_changed_as_ip_does_it() {
     assert_eq!(ip("route add 10.9.9.0/24 via 10.2.0.2 metric 5"), done);
     assert_eq!(ip("-4 route show match 10.9.9.1").1, "10.9.9.0/24 via 10.2.0.2 dev e1 metric 5 \n");
     assert!(lab.left.inside(|| ping("10.2.0.2".parse().unwrap(), 1)));
+
+    assert_eq!(ip("route get 10.9.9.1 uid 0").1, "10.9.9.1 via 10.2.0.2 dev e1 src 10.2.0.1 uid 0 \n    cache \n");
+    let explained = noref_route_get(&socket, &["10.9.9.1", "--explain"]);
+    assert!(
+        explained.1.ends_with("rule 32766 (from all lookup main): the answer: 10.9.9.0/24 via 10.2.0.2 dev e1 metric 5\n"),
+        "{explained:?}"
+    );
+    assert_eq!(noref_route_get(&socket, &["172.16.0.1"]), (2, String::new(), "RTNETLINK answers: Network is unreachable\n".to_owned()));
 
     // Counted at the SID.
     assert!((1..4).all(|number| lab.left.inside(|| ping("10.9.0.9".parse().unwrap(), number))));

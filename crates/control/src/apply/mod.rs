@@ -17,6 +17,7 @@ pub(crate) mod letting_go;
 mod links;
 mod marks;
 mod nexthops;
+mod ports;
 mod routes;
 pub(crate) mod rules;
 mod sids;
@@ -29,6 +30,7 @@ use ::route::{ConfigError, Editor, Encap, IfIndex, Link, LinkChange, LinkKind, P
 use plane::Tables;
 use srv6::{HmacKeys, Policy};
 
+pub use self::ports::ports_of;
 pub(crate) use self::sids::placed_of_objects;
 pub use self::sids::{LocalSid, LocalSids, Placed};
 use crate::address::Prefix;

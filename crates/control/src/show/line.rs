@@ -1,5 +1,6 @@
 //! A line that shows something, as it was written.
 
+use super::get::Asked;
 use super::selector::{LinkSelector, NeighbourSelector, RouteSelector};
 use crate::address::Family;
 use crate::command::{self, OBJECTS, Object, Seen};
@@ -33,6 +34,8 @@ pub(super) struct Line<'t> {
 /// Of what.
 pub(super) enum Subject<'t> {
     Routes(RouteSelector<'t>),
+    /// `ip route get`.
+    Get(Box<Asked<'t>>),
     Rules(Box<RuleCommand<'t>>),
     Marks,
     Neighbours(NeighbourSelector<'t>),
@@ -68,6 +71,10 @@ pub(super) fn parse<'t>(words: &[Word<'t>]) -> Result<Option<Line<'t>>, Error> {
         }
     };
     let subject = match object.key {
+        Object::Route if words.peek().is_some_and(|verb| route::asks(verb.text)) => {
+            words.next();
+            Subject::Get(Box::new(Asked::parse(&mut words, options.family)?))
+        }
         Object::Route if shows(&mut words, route::seen)? => Subject::Routes(RouteSelector::parse(&mut words, options.family)?),
         Object::Rule if shows(&mut words, rule::seen)? => {
             let verb = words.first().unwrap_or(Word { text: "", span: crate::Span::default() });

@@ -6,6 +6,7 @@
 
 mod bucket;
 mod encap;
+mod get;
 mod line;
 mod link;
 mod neigh;
@@ -60,6 +61,7 @@ pub struct Listing(Kind);
 #[derive(Debug)]
 enum Kind {
     Routes(route::Routes),
+    Told(get::Told),
     Rules(rule::Rules),
     Marks(Option<crate::Family>),
     Neighbours(neigh::Neighbours),
@@ -93,11 +95,12 @@ pub fn listing(text: &str, name: &str, source: &impl Source) -> Result<Option<Li
     if let (Ok(true), Some(word)) = (lexer.next_line(&mut words), words.first()) {
         return Err(wrong(Error::refused(word.span, "a line that shows something stands alone"), false));
     }
-    source.editor(|editor| resolved(line, editor)).map(Some).map_err(|error| wrong(error, true))
+    source.editor(|editor| resolved(line, source, editor)).map(Some).map_err(|error| wrong(error, true))
 }
 
-fn resolved(line: Line<'_>, editor: &Editor) -> Result<Listing, Error> {
+fn resolved(line: Line<'_>, source: &impl Source, editor: &Editor) -> Result<Listing, Error> {
     Ok(Listing(match line.subject {
+        Subject::Get(asked) => Kind::Told(asked.told(line.options, source, editor)?),
         Subject::Routes(selector) => Kind::Routes(route::Routes::new(&selector, line.options, editor)?),
         Subject::Rules(command) => Kind::Rules(rule::Rules::new(&command, editor)?),
         Subject::Marks => Kind::Marks(line.options.family),
@@ -116,6 +119,14 @@ impl Listing {
         matches!(&self.0, Kind::Routes(routes) if routes.counts())
     }
 
+    /// Why a question (`ip route get`) has no answer, as iproute2 says it; its exit status is 2 then.
+    pub fn refusal(&self) -> Option<&str> {
+        match &self.0 {
+            Kind::Told(told) => told.refusal.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Writes it out.
     ///
     /// # Errors
@@ -123,6 +134,7 @@ impl Listing {
     pub fn print(&self, source: &impl Source, out: &mut impl Write) -> io::Result<()> {
         match &self.0 {
             Kind::Routes(routes) => routes.print(source, out),
+            Kind::Told(told) => out.write_all(told.text.as_bytes()),
             Kind::Rules(rules) => out.write_all(source.editor(|editor| rules.text(editor)).as_bytes()),
             Kind::Marks(family) => out.write_all(source.editor(|editor| rule::marks(editor, *family)).as_bytes()),
             Kind::Neighbours(neighbours) => neighbours.print(source, out),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ::route::{Editor, Effect, Encap, Hop, IfIndex, Kind, NexthopDoes, NexthopObject, RouteEntry, SCOPE_UNIVERSE, TableId};
+use ::route::{Editor, Encap, Hop, IfIndex, Kind, Metrics, NexthopDoes, NexthopObject, RouteEntry, SCOPE_UNIVERSE, TableId};
 
 use super::line::Options;
 use super::selector::RouteSelector;
@@ -21,7 +21,7 @@ use crate::{addr, dsfield, keyword, protocol};
 const SLICE: usize = 512;
 
 /// Which routes, all that is named resolved.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Routes {
     options: Options,
     families: Vec<Family>,
@@ -35,6 +35,19 @@ pub(super) struct Routes {
     source: Option<IpAddr>,
     root: Option<Option<Prefix>>,
     matching: Option<Option<Prefix>>,
+    /// What is said as well of a route that is shown alone.
+    alone: Alone,
+}
+
+/// What is said of a route that is the answer to a question.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Alone {
+    /// The interface that the packet comes in by.
+    pub iif: Option<IfIndex>,
+    /// What the packet is to the router, whatever the route says.
+    pub kind: Option<Kind>,
+    /// The place of the way that it takes, which comes first.
+    pub taken: usize,
 }
 
 impl Routes {
@@ -75,6 +88,7 @@ impl Routes {
             source: selector.source.map(|source| source.value),
             root: selector.root,
             matching: selector.matching,
+            alone: Alone::default(),
         })
     }
 
@@ -141,15 +155,14 @@ impl Routes {
     /// The routes of a prefix. In IPv6, those that are ways of one route are one.
     fn entries<A: Shown, S: Source>(&self, text: &mut String, place: Place<'_, A, S>, entries: &[RouteEntry]) {
         for (at, entry) in entries.iter().enumerate() {
-            let of_one = |other: &RouteEntry| {
-                entry.joins::<A>() && (other.metric, other.select) == (entry.metric, entry.select) && other.joins::<A>()
-            };
-            if entries[..at].iter().any(of_one) {
+            if entries[..at].iter().any(|before| is_way_of::<A>(entry, before)) {
                 continue;
             }
             let own = place.editor.ways_of(&entry.effect);
             let mut hops: Vec<&Hop> = own.iter().collect();
-            hops.extend(entries[at + 1..].iter().filter(|other| of_one(other)).flat_map(|other| &other.effect.hops));
+            hops.extend(entries[at + 1..].iter().filter(|other| is_way_of::<A>(other, entry)).flat_map(|other| &other.effect.hops));
+            let ways = hops.len().max(1);
+            hops.rotate_left(self.alone.taken % ways);
             if self.wants(A::BITS == 128, entry, &hops) {
                 self.route(text, &place, entry, &hops);
             }
@@ -183,7 +196,7 @@ impl Routes {
         hops: &[&Hop],
     ) -> std::fmt::Result {
         let (v6, effect) = (A::BITS == 128, &entry.effect);
-        target(text, place, entry)?;
+        target(text, place, entry, self.alone.kind)?;
         if effect.nexthop != 0 {
             write!(text, "nhid {} ", effect.nexthop)?;
         }
@@ -213,7 +226,10 @@ impl Routes {
         if !apart && let [Hop { onlink: true, .. }] = hops {
             text.push_str("onlink ");
         }
-        metrics(text, effect)?;
+        metrics(text, effect.mtu, &effect.metrics)?;
+        if let Some(iif) = self.alone.iif {
+            write!(text, "iif {} ", name(place.editor, iif))?;
+        }
         if v6 {
             text.push_str("pref medium");
         }
@@ -245,20 +261,26 @@ impl Routes {
             encap::write(text, place.source, place.editor, hop.encap, self.options.statistics)?;
         }
         match hop.via {
-            Some(via) if self.via.is_none() => {
-                let other = if via.is_ipv6() == (A::BITS == 128) { "" } else { "inet6 " };
-                write!(text, "via {other}{via} ")?;
-            }
+            Some(via) if self.via.is_none() => gateway::<A>(text, via)?,
             _ => {}
         }
         match hop.dev {
-            // What the router cannot do itself.
-            IfIndex::KERNEL => text.push_str("dev (kernel) "),
-            dev if self.device.is_none() => write!(text, "dev {} ", name(place.editor, dev))?,
+            dev if self.device.is_none() => write!(text, "dev {} ", out(place.editor, dev))?,
             _ => {}
         }
         Ok(())
     }
+}
+
+/// Writes a gateway, a blank behind it.
+pub(super) fn gateway<A: ::route::Address>(text: &mut String, via: IpAddr) -> std::fmt::Result {
+    let other = if via.is_ipv6() == (A::BITS == 128) { "" } else { "inet6 " };
+    write!(text, "via {other}{via} ")
+}
+
+/// The device of a way out; what the router cannot do itself leaves by the kernel.
+pub(super) fn out(editor: &Editor, dev: IfIndex) -> std::borrow::Cow<'_, str> {
+    if dev == IfIndex::KERNEL { "(kernel)".into() } else { name(editor, dev) }
 }
 
 /// Where a route stands, and where what it names is read.
@@ -270,13 +292,34 @@ struct Place<'a, A: ::route::Address, S> {
     prefix: ::route::Prefix<A>,
 }
 
+/// True of routes of one prefix that are ways of one route.
+fn is_way_of<A: ::route::Address>(entry: &RouteEntry, other: &RouteEntry) -> bool {
+    entry.joins::<A>() && (other.metric, other.select) == (entry.metric, entry.select) && other.joins::<A>()
+}
+
+/// A route as `ip route show table all` prints it, as one of the table `said`.
+pub(super) fn one<A: Shown>(
+    source: &impl Source,
+    editor: &Editor,
+    (options, alone): (Options, Alone),
+    (table, said): (TableId, TableId),
+    (prefix, entry): (::route::Prefix<A>, &RouteEntry),
+) -> String {
+    let all = Routes { options, alone, ..Routes::default() };
+    let entries = editor.routes_of::<A>(table, prefix);
+    let together: Vec<_> = entries.iter().filter(|other| std::ptr::eq(*other, entry) || is_way_of::<A>(other, entry)).cloned().collect();
+    let mut text = String::new();
+    all.entries(&mut text, Place { source, editor, table: said, prefix }, &together);
+    text
+}
+
 /// A scope by its name if it has one.
 pub(super) fn shown_scope(scope: u8) -> String {
     keyword::word_of(addr::SCOPES, |named| *named == scope).map_or_else(|| scope.to_string(), str::to_owned)
 }
 
 /// The order in which the kernel tells the prefixes of a table.
-trait Shown: apply::Narrow {
+pub(super) trait Shown: apply::Narrow {
     /// `from` says of each whether its routes by source are meant.
     fn order(a: &::route::Prefix<Self>, b: &::route::Prefix<Self>, from: [bool; 2]) -> std::cmp::Ordering;
 }
@@ -304,8 +347,8 @@ impl Shown for Ipv6Addr {
 }
 
 /// The type of a route, where it is none that is usual, and what it is for.
-fn target<A: Shown, S: Source>(text: &mut String, place: &Place<'_, A, S>, entry: &RouteEntry) -> std::fmt::Result {
-    let kind = place.editor.kind_of(&entry.effect);
+fn target<A: Shown, S: Source>(text: &mut String, place: &Place<'_, A, S>, entry: &RouteEntry, kind: Option<Kind>) -> std::fmt::Result {
+    let kind = kind.unwrap_or_else(|| place.editor.kind_of(&entry.effect));
     if kind != Kind::Unicast {
         write!(text, "{} ", kind.word())?;
     }
@@ -319,15 +362,16 @@ fn target<A: Shown, S: Source>(text: &mut String, place: &Place<'_, A, S>, entry
     Ok(())
 }
 
-fn metrics(text: &mut String, effect: &Effect) -> std::fmt::Result {
-    if effect.mtu != 0 {
-        write!(text, "mtu {}{} ", if effect.metrics.mtu_lock { "lock " } else { "" }, effect.mtu)?;
+/// Metrics, a blank behind each.
+pub(super) fn metrics(text: &mut String, mtu: u32, metrics: &Metrics) -> std::fmt::Result {
+    if mtu != 0 {
+        write!(text, "mtu {}{mtu} ", if metrics.mtu_lock { "lock " } else { "" })?;
     }
-    if effect.metrics.adv_mss != 0 {
-        write!(text, "advmss {} ", effect.metrics.adv_mss)?;
+    if metrics.adv_mss != 0 {
+        write!(text, "advmss {} ", metrics.adv_mss)?;
     }
-    if effect.metrics.hop_limit != 0 {
-        write!(text, "hoplimit {} ", effect.metrics.hop_limit)?;
+    if metrics.hop_limit != 0 {
+        write!(text, "hoplimit {} ", metrics.hop_limit)?;
     }
     Ok(())
 }

@@ -56,13 +56,23 @@ fn places<A: Narrow>(command: &RuleCommand<'_>, editor: &Editor) -> Result<Vec<u
 }
 
 fn write_rule<A: Narrow>(text: &mut String, editor: &Editor, rule: &Rule<A>) -> fmt::Result {
-    write!(text, "{}:\t", rule.pref)?;
+    writeln!(text, "{}:\t{}", rule.pref, shown(editor, rule))
+}
+
+/// A rule without its preference.
+pub(super) fn shown<A: Narrow>(editor: &Editor, rule: &Rule<A>) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write_shown(&mut text, editor, rule);
+    text
+}
+
+fn write_shown<A: Narrow>(text: &mut String, editor: &Editor, rule: &Rule<A>) -> fmt::Result {
     write_selector(text, editor, &rule.select)?;
     write_action(text, editor, rule)?;
     if rule.protocol != 0 && rule.protocol != protocol::KERNEL {
         write!(text, " proto {}", protocol::show(rule.protocol))?;
     }
-    text.push('\n');
     Ok(())
 }
 

@@ -75,6 +75,24 @@ broadcast 10.0.1.255 dev e1 proto kernel scope link src 10.0.1.1
 }
 
 #[test]
+fn questions_are_asked_in_a_vrf_by_its_device_or_a_member() {
+    let router = router();
+    let shown = |line| shown(&router, line);
+    let to = "10.9.0.1 via 10.0.1.2 dev e1 table 10 src 10.0.1.1 uid 7 \n    cache \n";
+    assert_eq!(shown("ip route get 10.9.0.1 vrf red uid 7"), to);
+    assert_eq!(shown("ip -o route get 10.9.0.1 oif e1 uid 7"), to.replace("\n    ", "\\    "));
+    let local = "local 10.0.1.1 dev red table 10 src 10.0.1.1 uid 7 \n    cache <local> \n";
+    assert_eq!(shown("ip route get 10.0.1.1 vrf red uid 7"), local);
+    let explained = shown("ip route get 10.0.1.1 vrf red uid 7 explain");
+    let steps = "\
+rule 0 (from all lookup local): no route in table local
+rule 1000 (from all lookup [l3mdev-table]): the answer: local 10.0.1.1 dev e1 table 10 proto kernel scope host src 10.0.1.1
+";
+    assert_eq!(explained, format!("{local}{steps}"));
+    assert!(listing("ip route get 10.9.0.1", "ip", &router).unwrap().unwrap().refusal().unwrap().ends_with("Network is unreachable"));
+}
+
+#[test]
 fn addresses_are_those_of_their_device() {
     let text = "    inet 10.0.0.1/24 brd 10.0.0.255 scope global e0
        valid_lft forever preferred_lft forever
@@ -155,7 +173,13 @@ fn what_cannot_be_shown_is_refused_by_name() {
     read("ip -br link", "\"-brief\" is not implemented yet");
     read("ip -x link", "unknown option \"-x\"");
     read("ip -s link", "\"-statistics\" of \"ip link\" is not implemented yet");
-    read("ip route get 10.0.0.1", "\"route get\" is not implemented yet");
+    read("ip route get 10.0.0.1 connected", "\"connected\" of \"route get\" is not implemented yet");
+    read("ip route get", "\"ip route get\" needs a destination (an address)");
+    read("ip route get 10.0.0.0/24", "\"10.0.0.0/24\" is not an address: one address is asked about, not a network");
+    read("ip route get 10.0.0.1 from fd00::1", "\"fd00::1\" is not an IPv4 address: it is an IPv6 address");
+    read("ip route get 10.0.0.1 tos 3", "\"3\" is not a DS field to ask for: its last two bits are ECN and must be 0");
+    read("ip route get 10.0.0.1 oif e0 vrf red", "a packet leaves by a device or is looked up in a VRF, not both");
+    read("ip -s route get 10.0.0.1", "\"-statistics\" of \"ip route\" is not implemented yet");
     read("ip route show nosuch", "unknown keyword \"nosuch\"");
     read("ip route show table blue", "unknown table \"blue\"");
     read("ip route show table cache", "noref has no cache of routes");
@@ -168,6 +192,7 @@ fn what_cannot_be_shown_is_refused_by_name() {
     found("ip route show table 99", "there is no IPv4 table 99 (FIB table does not exist)");
     found("ip -6 route show table 99", "there is no IPv6 table 99 (FIB table does not exist)");
     found("ip link show e7", "there is no device \"e7\"");
+    found("ip route get 10.0.0.1 vrf e0", "\"e0\" is not a VRF device");
     found("ip route show vrf e0", "\"e0\" is not a VRF device");
     let place = listing("ip link show dev e7", "ip", &router()).unwrap_err().to_string();
     assert!(place.contains("\n  ip link show dev e7\n                   ^^\n  accepted here: lo, e0, e1, red"), "{place}");

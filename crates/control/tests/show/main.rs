@@ -2,6 +2,7 @@
 
 mod changes;
 mod forms;
+mod get;
 mod iproute2;
 #[path = "../mirror/lab.rs"]
 #[allow(dead_code, reason = "of the mirror's tests")]

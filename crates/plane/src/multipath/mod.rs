@@ -12,7 +12,9 @@
 mod dissect;
 mod hash;
 
-use route::{HashField, Multipath, Settings};
+use std::net::Ipv6Addr;
+
+use route::{HashField, Multipath, Settings, Upper};
 use wire::{icmp4, icmp6, ipv4, ipv6, proto};
 
 use self::dissect::{Depth, Found, dissect};
@@ -37,13 +39,24 @@ pub(crate) fn hash(settings: &Settings, version: Version, packet: &[u8]) -> u32 
 
 /// The hash of a packet that the router makes, 31 bits: the kernel knows of its flow what was asked for, not what is written into it.
 pub(crate) fn hash_own(settings: &Settings, version: Version, packet: &[u8]) -> u32 {
-    let (Multipath { policy, fields }, seed) = (settings.multipath(version == Version::V4), settings.multipath_seed);
     let mut keys = dissect(packet, version, Depth::Outer).keys;
     keys.label = [0; 4];
     if keys.proto == proto::ICMP6 {
         // The type stands where the destination port does.
         keys.ports[1][0] = packet.get(ipv6::LEN).copied().unwrap_or_default();
     }
+    of_flow(settings, version, keys)
+}
+
+/// The hash of an IPv6 flow of which this is known, 31 bits.
+pub(crate) fn hash_flow6(settings: &Settings, (src, dst): (Ipv6Addr, Ipv6Addr), upper: Upper) -> u32 {
+    let keys = Keys::of(Addresses::V6([src.octets(), dst.octets()]));
+    let ports = [upper.sport.to_be_bytes(), upper.dport.to_be_bytes()];
+    of_flow(settings, Version::V6, Keys { ports, proto: upper.protocol, ..keys })
+}
+
+fn of_flow(settings: &Settings, version: Version, mut keys: Keys) -> u32 {
+    let (Multipath { policy, fields }, seed) = (settings.multipath(version == Version::V4), settings.multipath_seed);
     match policy {
         1 => {}
         3 => keys = chosen(fields, &OUTER, keys),

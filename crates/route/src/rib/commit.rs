@@ -12,9 +12,7 @@ use crate::TableId;
 use crate::naming::Naming;
 use crate::nexthops::Committed;
 use crate::policy::Policy;
-use crate::{
-    Action, Address, Dst, Effect, Fib, IfIndex, Kind, Links, Marks, Neighbour, Neighbours, Nexthop, Prefix, RouteEntry, Rule,
-};
+use crate::{Action, Address, Dst, Effect, Fib, IfIndex, Kind, Links, Marks, Neighbour, Neighbours, Nexthop, Prefix, RouteEntry, Rule};
 
 /// Changes of a match table that are made at once. What they take out of it can be used for the next ones only once workers have left it: with too many it
 /// grows, and is copied, again and again.
