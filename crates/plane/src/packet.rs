@@ -49,6 +49,8 @@ pub(crate) struct Packet {
     pub(crate) options: Option<Options>,
     /// The router made it.
     pub(crate) own: bool,
+    /// What the router sends for it leaves by the interface that it is sent near, whatever rules and routes say.
+    pub(crate) bound: bool,
     /// Its turn among the packets of its burst has come.
     pub(crate) in_turn: bool,
     /// Its priority, by which VLAN sub-interfaces mark frames (Linux `skb->priority`).
@@ -80,6 +82,7 @@ impl Packet {
             lookups: 0,
             options: None,
             own: false,
+            bound: false,
             in_turn: false,
             priority: 0,
             hash: None,

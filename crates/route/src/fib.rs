@@ -143,7 +143,8 @@ impl<A: Address> Fib<A> {
         }
         let table = policy.table_of(step, flow)?;
         let dst = self.lookup_in(guard, table, flow, refs)?;
-        if policy.suppresses(rule, &dst) {
+        let elsewhere = || flow.bound && dst.hops().all(|hop| hop.dev != flow.oif);
+        if elsewhere() || policy.suppresses(rule, &dst) {
             return None;
         }
         Some(Answer { dst, table: table.id, rule: rule.pref, by_rule: false })

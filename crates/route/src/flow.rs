@@ -19,6 +19,8 @@ pub struct Flow<A> {
     pub link: IfIndex,
     /// The interface that a packet of the router's own is bound to, `IfIndex(0)` for all others.
     pub oif: IfIndex,
+    /// Only a route that leaves by `oif` is one (Linux `RT6_LOOKUP_F_IFACE`).
+    pub bound: bool,
     /// The packet's mark.
     pub mark: u32,
     /// DSCP and ECN as they stand in the header: TOS of IPv4, traffic class of IPv6.
@@ -51,6 +53,7 @@ impl<A: Address> Flow<A> {
             vrf_table: None,
             link: iif,
             oif: IfIndex(0),
+            bound: false,
             mark: 0,
             dsfield: 0,
             from_known: true,

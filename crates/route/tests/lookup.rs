@@ -262,3 +262,22 @@ fn a_subnet_longer_than_its_address_is_refused() {
         assert!(matches!(added, Err(ConfigError::Invalid(_))), "{addr}/{len}");
     }
 }
+
+#[test]
+fn a_bound_packet_passes_over_tables_whose_route_leaves_elsewhere() {
+    let mut lab = lab();
+    let dst = Ipv4Addr::new(10, 9, 0, 9);
+    for (table, dev, via) in [(TableId::MAIN, lab.e0, "10.0.0.2"), (TableId(7), lab.e1, "10.0.1.2")] {
+        let spec = RouteSpec { table: Some(table), ..route("10.9.0.0/16", Some(via), dev) };
+        lab.editor.route_put::<Ipv4Addr>(spec, Put::Add).unwrap();
+    }
+    lab.editor.rule_add::<Ipv4Addr>(Rule::all(40_000, Action::Lookup(TableId(7)))).unwrap();
+    lab.editor.commit();
+    let mut reader = lab.editor.network().domain().reader();
+    let mut by = |oif, bound| {
+        let flow = Flow { oif, bound, ..flow(dst, IfIndex::LO) };
+        reader.burst(|guard| lab.editor.network().v4.lookup(guard, &flow, RouteRefs::Noref).dst.dev())
+    };
+    assert_eq!((by(lab.e0, true), by(lab.e1, true), by(lab.e1, false)), (lab.e0, lab.e1, lab.e0));
+    assert_eq!(by(IfIndex(9), true), IfIndex(0), "no table has one");
+}

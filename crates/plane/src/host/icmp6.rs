@@ -65,7 +65,7 @@ impl Host {
     }
 
     /// Answers an echo request that stands at `at`; `dst` is the local route that led here.
-    pub(super) fn echo6(&mut self, cx: &Context<'_, '_>, packet: Packet, at: usize, dst: &DstRef<'_>, ledger: &mut Ledger) {
+    pub(super) fn echo6(&mut self, cx: &Context<'_, '_>, mut packet: Packet, at: usize, dst: &DstRef<'_>, ledger: &mut Ledger) {
         let Some(header) = ipv6::Header::read(&packet.buf) else { return self.drop(packet, DropReason::HeaderTruncated, ledger) };
         let (to, addressed, class) = (header.src(), header.dst(), header.traffic_class());
         let code = packet.buf.get(at + 1).copied().unwrap_or_default();
@@ -75,8 +75,9 @@ impl Host {
         // On a VRF device the packet counts as received by the interface that has the address (Linux `icmp6_iif`).
         let near = if cx.links.get(packet.dev).is_some_and(|link| link.is_vrf()) { dst.dev() } else { packet.dev };
         let source = if addressed.is_multicast() || dst.kind == Kind::Anycast {
-            // Where Linux has to choose a source it asks for a way back on the very interface.
-            let way = self.way6(cx, (Ipv6Addr::UNSPECIFIED, to), near, &packet).filter(|way| way.dev == near);
+            // Where Linux has to choose a source it asks for a way back on the very interface, and takes that.
+            packet.bound = true;
+            let way = self.way6(cx, (Ipv6Addr::UNSPECIFIED, to), near, &packet);
             way.and_then(|way| preferred(&way).or_else(|| cx.links.source6(near, to)))
         } else {
             Some(addressed)
@@ -98,7 +99,7 @@ impl Host {
             header.set_flow(class, label);
         }
         fill_checksum(&mut message);
-        let message = Packet { hash, ..Packet::made(Version::V6, message, packet.time, packet.number, near) };
+        let message = Packet { hash, bound: packet.bound, ..Packet::made(Version::V6, message, packet.time, packet.number, near) };
         self.originate6(cx, message, near, ledger);
     }
 }

@@ -57,7 +57,7 @@ impl Host {
             return None;
         }
         let answer = cx.tables.network.v6.lookup(cx.guard, &own_flow6(cx, (src, dst), near, packet), cx.refs);
-        way(cx, answer.dst, packet)
+        way(cx, answer.dst, packet, near)
     }
 
     /// True when packets to `addr` that come in by `dev` are for the router.
@@ -75,7 +75,7 @@ impl Host {
         packet: &Packet,
     ) -> Option<Way<'g>> {
         let answer = cx.tables.network.v6.lookup_table(cx.guard, table, &cx.own_flow(dst, src, near), cx.refs)?;
-        way(cx, answer.dst, packet)
+        way(cx, answer.dst, packet, near)
     }
 
     /// As [`Host::way6`] for IPv4.
@@ -90,7 +90,7 @@ impl Host {
             return None;
         }
         let answer = cx.tables.network.v4.lookup(cx.guard, &own_flow4(cx, (src, dst), near, packet), cx.refs);
-        way(cx, answer.dst, packet)
+        way(cx, answer.dst, packet, near)
     }
 
     /// Sends an IPv6 packet that the router made, in the VRF of `near`.
@@ -109,6 +109,7 @@ impl Host {
                 None => self.way6(cx, (src, dst), near, &packet),
             };
             let Some(way) = way else { return self.drop(packet, DropReason::NoRoute, ledger) };
+            packet.bound = false;
             if let Some(header) = ipv6::Header::read_mut(&mut packet.buf).filter(|header| header.hop_limit == HOP_LIMIT_OF_WAY) {
                 let of_link = || cx.links.get(way.dev).map_or(64, |link| link.conf6.hop_limit);
                 header.hop_limit = Some(way.dst.metrics.hop_limit).filter(|limit| *limit != 0).unwrap_or_else(of_link);
@@ -206,7 +207,10 @@ impl Host {
 
 /// What is asked for a packet of the router's own, or for one about `packet`, of which only addresses are known yet.
 fn own_flow6(cx: &Context<'_, '_>, (src, dst): (Ipv6Addr, Ipv6Addr), near: IfIndex, packet: &Packet) -> Flow<Ipv6Addr> {
-    let flow = cx.own_flow(dst, src, near);
+    let mut flow = cx.own_flow(dst, src, near);
+    if packet.bound {
+        (flow.oif, flow.bound) = (near, true);
+    }
     let Some(header) = ipv6::Header::read(&packet.buf).filter(|_| packet.own) else { return flow };
     let upper = if cx.upper6 { upper::of6(&packet.buf) } else { Upper::default() };
     Flow { dsfield: header.traffic_class(), upper, ..flow }
@@ -225,11 +229,12 @@ fn is_down(cx: &Context<'_, '_>, near: IfIndex) -> bool {
     cx.links.vrf_of(near).is_some_and(|vrf| !vrf.up)
 }
 
-fn way<'g>(cx: &Context<'_, 'g>, dst: DstRef<'g>, packet: &Packet) -> Option<Way<'g>> {
+fn way<'g>(cx: &Context<'_, 'g>, dst: DstRef<'g>, packet: &Packet, near: IfIndex) -> Option<Way<'g>> {
     if !matches!(dst.kind, Kind::Unicast | Kind::Local | Kind::Anycast | Kind::Multicast | Kind::Broadcast) {
         return None;
     }
-    let (place, dev, encap) = cx.select(&dst, packet).map(|(place, hop)| (place, hop.dev, hop.encap))?;
+    let taken = if packet.bound { (0..).zip(dst.hops()).find(|(_, hop)| hop.dev == near) } else { cx.select(&dst, packet) };
+    let (place, dev, encap) = taken.map(|(place, hop)| (place, hop.dev, hop.encap))?;
     // An interface that only the kernel has takes what the kernel lets it.
     let mtu =
         if dst.mtu != 0 { dst.mtu } else { cx.links.get(dev).map_or(cx.is_kernels(dev).then_some(u32::MAX), |link| Some(link.mtu))? };
