@@ -2,11 +2,12 @@
 
 use std::process::Command;
 
-use control::show::listing;
+use control::show::{Source, listing};
 use testkit::program::skipped;
 use testkit::rng::Rng;
 
-use crate::lab::{PORTS, configure, in_namespace, ports};
+use crate::iproute2::Mirrored;
+use crate::lab::{PORTS, configure, follower, in_namespace, ports};
 
 /// Questions in all.
 const QUESTIONS: usize = 2000;
@@ -311,10 +312,10 @@ fn question(rng: &mut Rng) -> String {
 }
 
 /// What noref prints, what it says of why not, and its exit status.
-fn ours(configuration: &control::Configuration, line: &str) -> (String, String, i32) {
-    let listing = listing(line, "ip", configuration).unwrap_or_else(|errors| panic!("{errors}")).expect("something to show");
+fn ours(source: &impl Source, line: &str) -> (String, String, i32) {
+    let listing = listing(line, "ip", source).unwrap_or_else(|errors| panic!("{errors}")).expect("something to show");
     let mut text = Vec::new();
-    listing.print(configuration, &mut text).expect("memory");
+    listing.print(source, &mut text).expect("memory");
     let said = listing.refusal().map_or_else(String::new, |why| format!("{why}\n"));
     let status = if said.is_empty() { 0 } else { 2 };
     (String::from_utf8(text).expect("text"), said, status)
@@ -335,6 +336,7 @@ fn differing(network: &str, seed: u64, count: usize) -> Option<Vec<String>> {
         if let Err(why) = configure(network) {
             return eprintln!("{why}");
         }
+        let mirrored = Mirrored(follower());
         let mut rng = Rng::new(seed);
         let mut wrong = Vec::new();
         for _ in 0..count {
@@ -342,6 +344,11 @@ fn differing(network: &str, seed: u64, count: usize) -> Option<Vec<String>> {
             let (ours, kernels) = (ours(&configuration, &line), kernels(&line));
             if ours != kernels {
                 wrong.push(format!("ip {line}\n  noref:  {ours:?}\n  kernel: {kernels:?}"));
+            }
+            // Rules by mark are the kernel's affair, and what they may be for.
+            let ours = self::ours(&mirrored, &line);
+            if ours != kernels && !network.contains("fwmark") {
+                wrong.push(format!("mirrored: ip {line}\n  noref:  {ours:?}\n  kernel: {kernels:?}"));
             }
         }
         found = Some(wrong);

@@ -232,7 +232,7 @@ fn told(line: &str) -> String {
 }
 
 /// A router that follows the kernel.
-struct Mirrored(Follower);
+pub struct Mirrored(pub Follower);
 
 impl Mirrored {
     fn differences(&self, lines: &[&str]) -> Vec<String> {

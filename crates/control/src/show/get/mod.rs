@@ -7,7 +7,7 @@ mod question;
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ::route::{Editor, Flow, Prefix, RouteEntry, RouteRefs, TableId};
+use ::route::{Editor, Flow, IfIndex, Prefix, RouteEntry, RouteRefs, TableId};
 use plane::get::{Asked as Plane, Question, Refusal, Reply};
 
 use self::family::{By, Gets};
@@ -16,6 +16,9 @@ use super::line::Options;
 use super::route::Alone;
 use super::{Source, route};
 use crate::error::Error;
+
+/// What is said of packets that a router beside a kernel leaves to that: what it would do with them is not known here.
+const LEFT: &str = "noref leaves such packets to the kernel: ask ip";
 
 /// What came of a question.
 #[derive(Debug, Default)]
@@ -81,7 +84,7 @@ impl<S: Source, A: Gets> Inquiry<'_, S, A> {
     }
 
     /// The interface that routes to a destination on one link only are told apart by.
-    fn named_by(&self, by: By) -> Option<::route::IfIndex> {
+    fn named_by(&self, by: By) -> Option<IfIndex> {
         match by {
             By::Device(dev) => dev,
             By::Workers => self.question.iif.filter(|_| self.question.dst.is_link_scoped()),
@@ -95,7 +98,10 @@ impl<S: Source, A: Gets> Inquiry<'_, S, A> {
             Ok(reply) => reply,
             Err(refusal) => return refused(*refusal),
         };
-        let found = route(reply.table);
+        if reply.dev == IfIndex::KERNEL {
+            return Told { refusal: Some(LEFT.to_owned()), ..Told::default() };
+        }
+        let found = Some(reply.table).filter(|table| *table != TableId(0)).and_then(route);
         let text = match (self.asked.fibmatch, found) {
             (false, found) => A::line(self, reply, found),
             (true, Some(found)) => {
