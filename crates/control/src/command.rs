@@ -200,15 +200,24 @@ fn options(words: &mut Words<'_, '_>) -> Result<Option<Family>, Error> {
 
 /// Reads an option that names the family, if the next word is one.
 pub(crate) fn family_option(words: &mut Words<'_, '_>) -> Result<Option<Family>, Error> {
-    const FAMILIES: &[Keyword<Family>] = &[full("inet", Family::V4), full("inet6", Family::V6)];
+    // Those that noref has not are without a key.
+    const FAMILIES: &[Keyword<Option<Family>>] =
+        &[full("inet", Some(Family::V4)), full("inet6", Some(Family::V6)), full("mpls", None), full("bridge", None), full("link", None)];
     let named = match words.peek().map_or("", |word| word.text) {
-        "-4" => Some(Family::V4),
-        "-6" => Some(Family::V6),
-        option if option.len() > 1 && "-family".starts_with(option) => None,
+        "-4" => Family::V4,
+        "-6" => Family::V6,
+        option if option.len() > 1 && "-family".starts_with(option) => {
+            words.next();
+            let accepted = || keyword::words_of(FAMILIES, Option::is_some);
+            let word = words.value("a family").map_err(|error| error.accepting(accepted()))?;
+            let family = keyword::find(FAMILIES, word.text).ok_or_else(|| unknown(word, "family", accepted()))?;
+            let later = || Error::not_implemented(word.span, format!("the family \"{}\"", family.word)).accepting(accepted());
+            return family.key.map(Some).ok_or_else(later);
+        }
         _ => return Ok(None),
     };
     words.next();
-    named.map_or_else(|| words.keyword(FAMILIES, "family").map(|(family, _)| Some(family.key)), |named| Ok(Some(named)))
+    Ok(Some(named))
 }
 
 /// Reads one line, for the tests of the objects.
