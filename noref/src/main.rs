@@ -7,6 +7,7 @@ mod bench;
 mod demo;
 mod failure;
 mod ip;
+mod lab;
 mod network;
 mod replay;
 mod report;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::namespace::Namespace;
+use crate::lab::namespace::Namespace;
 
 /// How much more each is than before.
 pub fn gained(before: &[u64], after: &[u64]) -> Vec<u64> {

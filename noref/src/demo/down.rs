@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::namespace::{PREFIX, command};
+use super::lab::PREFIX;
 use crate::failure::Failure;
+use crate::lab::namespace::command;
 use crate::stdout::Stdout;
 
 /// How long a router may take to end when it is told to.

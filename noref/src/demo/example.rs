@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use super::directory::Directory;
-use super::namespace::PREFIX;
+use super::lab::PREFIX;
 use crate::args::{PortCapture, Refs, ReplayArgs};
 use crate::failure::Failure;
+use crate::lab::directory::Directory;
 use crate::replay;
 use crate::stdout::Stdout;
 

@@ -5,8 +5,9 @@ use std::thread;
 
 use port::live::Device;
 
-use super::directory::Directory;
-use super::namespace::{Namespace, PREFIX};
+use crate::lab::SETTINGS;
+use crate::lab::directory::Directory;
+use crate::lab::namespace::Namespace;
 use crate::threads::join;
 
 /// A router.
@@ -47,14 +48,8 @@ const SITES: [SitePlan; 4] = [
 /// The interface of each site.
 const UPLINK: &str = "uplink";
 
-/// Before there are interfaces: a namespace may have inherited other settings, and addresses are to be usable at once.
-const SETTINGS: &str = "\
-sysctl -w net.ipv4.conf.all.rp_filter=0
-sysctl -w net.ipv4.conf.default.rp_filter=0
-sysctl -w net.ipv6.conf.all.disable_ipv6=0
-sysctl -w net.ipv6.conf.default.disable_ipv6=0
-sysctl -w net.ipv6.conf.default.accept_dad=0
-";
+/// What all names begin with; behind it stand the process that made them and what they are.
+pub const PREFIX: &str = "noref-demo-";
 
 /// The lab; gone with this value, unless it was left.
 pub struct Lab {

@@ -7,25 +7,21 @@
 
 mod checks;
 mod count;
-mod directory;
 mod down;
 mod echo;
 mod example;
 mod lab;
-mod namespace;
-mod router;
 mod transfer;
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use port::live::{Signal, Signals};
 
 use self::checks::{Check, Verdict};
-use self::lab::{Lab, ROUTERS};
-use self::router::Router;
+use self::lab::{Lab, ROUTERS, RouterPlan};
 use crate::failure::Failure;
+use crate::lab::{Interrupt, Router, namespace};
 use crate::show::columns::{Align, Columns};
 use crate::stdout::Stdout;
 
@@ -75,7 +71,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     if let Err(why) = namespace::possible() {
         return example::run(&why, args.keep);
     }
-    let interrupt = Interrupt(Signals::new().map_err(Failure::unusable)?);
+    let interrupt = Interrupt::new()?;
     let mut stdout = Stdout::new();
     stdout.line("An SRv6 L3VPN. Both tenants have the same addresses; 192.168.3.10 is blue's alone.\n")?;
     stdout.line(include_str!("drawing.txt"))?;
@@ -100,22 +96,6 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
         return demo.keep(routers);
     }
     demo.end()
-}
-
-/// The signals that end it early.
-struct Interrupt(Signals);
-
-impl Interrupt {
-    /// Whether one has come.
-    fn look(&self) -> Result<(), Failure> {
-        match self.0.take() {
-            Ok(Some(Signal::End)) => Err(Failure::incomplete("interrupted: the lab is taken down")),
-            // A hangup of the terminal that it prints to.
-            Ok(Some(Signal::Reload)) => Err(Failure::incomplete("the terminal is gone: the lab is taken down")),
-            Ok(None) => Ok(()),
-            Err(error) => Err(Failure::incomplete(format!("waiting for signals: {error}"))),
-        }
-    }
 }
 
 /// A demo that runs. Its lab goes with it.
@@ -166,7 +146,11 @@ impl Demo {
 
     /// Starts noref where it is to be.
     fn start_routers(&mut self, longest: Option<Duration>) -> Result<Vec<Router>, Failure> {
-        let start = |place: usize| Router::start(&self.lab, &ROUTERS[place], longest);
+        let start = |place: usize| {
+            let RouterPlan { name, place, ports, .. } = ROUTERS[place];
+            let arguments = [&["--mirror", "--workers", "1", "--port"], ports].concat();
+            Router::start(name, self.lab.at(place)?, &self.lab.directory().join(place), &arguments, longest)
+        };
         BESIDE.into_iter().map(start).collect::<Result<_, _>>().map_err(Failure::incomplete)
     }
 

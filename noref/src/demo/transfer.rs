@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use port::live::wait_readable;
 
-use super::namespace::Namespace;
+use crate::lab::namespace::Namespace;
 use crate::threads::join;
 
 /// The port that the far host listens at.

@@ -1,4 +1,4 @@
-//! A directory of the demo's own.
+//! A directory of a lab's own.
 
 use std::fs::{self, DirBuilder};
 use std::io;

@@ -1,4 +1,4 @@
-//! noref at a router of the lab: a child of this process, as an operator would start it.
+//! noref in a namespace of a lab: a child of this process, as an operator would start it.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -7,41 +7,42 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::lab::{Lab, RouterPlan};
+use super::namespace::Namespace;
 use crate::api::Client;
 use crate::api::protocol::{Body, Request, Show, What};
+use crate::api::rows::WorkerRow;
 use crate::failure::Failure;
 
 /// How long it may take to start.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// `noref run --mirror`; killed with this value, unless it was left.
+/// `noref run`; killed with this value, unless it was left.
 pub struct Router {
     child: Option<Child>,
     socket: PathBuf,
 }
 
 impl Router {
-    /// Starts it and waits until it forwards. It ends by itself after `longest`.
+    /// Starts the router `name` with these arguments and waits until it forwards. Its socket and what it says are `files` with an ending. It ends by itself after
+    /// `longest`.
     ///
     /// # Errors
     /// Why it did not start, in its own words.
-    pub fn start(lab: &Lab, plan: &RouterPlan, longest: Option<Duration>) -> Result<Router, String> {
-        let file = |end: &str| lab.directory().join(format!("{}.{end}", plan.place));
-        let (socket, log) = (file("sock"), file("log"));
-        let failed = |error: std::io::Error| format!("noref at {}: {error}", plan.name);
+    pub fn start(name: &str, namespace: &Namespace, files: &Path, arguments: &[&str], longest: Option<Duration>) -> Result<Router, String> {
+        let (socket, log) = (files.with_extension("sock"), files.with_extension("log"));
+        let failed = |error: std::io::Error| format!("noref at {name}: {error}");
         let program = std::env::current_exe().map_err(failed)?;
         let said = File::create(&log).map_err(failed)?;
         let mut command = Command::new(program);
         // A group of its own: Ctrl-C at the terminal is for the demo, which then ends it.
-        command.args(["run", "--mirror", "--workers", "1", "--port"]).args(plan.ports).arg("--socket").arg(&socket).process_group(0);
+        command.arg("run").args(arguments).arg("--socket").arg(&socket).process_group(0);
         if let Some(longest) = longest {
             command.args(["--seconds", &longest.as_secs().to_string()]);
         }
         command.stdin(Stdio::null()).stdout(said.try_clone().map_err(failed)?).stderr(said);
-        let child = lab.at(plan.place)?.inside(|| command.spawn().map_err(failed))?;
+        let child = namespace.inside(|| command.spawn().map_err(failed))?;
         let mut router = Router { child: Some(child), socket };
-        router.wait().map_err(|why| format!("noref at {} {why}:\n{}", plan.name, indented(&log)))?;
+        router.wait().map_err(|why| format!("noref at {name} {why}:\n{}", indented(&log)))?;
         Ok(router)
     }
 
@@ -70,17 +71,39 @@ impl Router {
     /// # Errors
     /// When it is gone.
     pub fn forwarded(&self) -> Result<u64, Failure> {
-        let mut client = Client::connect(&self.socket)?;
-        client.wait_for(Some(PATIENCE))?;
-        client.ask(&Request::Show(Show { what: What::Counters }))?;
         let mut packets = 0;
-        loop {
-            let (_, reply) = client.next()?;
-            if let Body::Counters(rows) = &reply.body {
+        self.show(What::Counters, |body| {
+            if let Body::Counters(rows) = body {
                 packets += rows.iter().filter(|row| row.port.is_none() && row.counter == "forwarded").map(|row| row.value).sum::<u64>();
             }
+        })?;
+        Ok(packets)
+    }
+
+    /// Its workers, as `noref show workers` has them.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn workers(&self) -> Result<Vec<WorkerRow>, Failure> {
+        let mut workers = Vec::new();
+        self.show(What::Workers, |body| {
+            if let Body::Workers(rows) = body {
+                workers.extend(rows);
+            }
+        })?;
+        Ok(workers)
+    }
+
+    /// Asks for a table; `take` gets its parts.
+    fn show(&self, what: What, mut take: impl FnMut(Body)) -> Result<(), Failure> {
+        let mut client = Client::connect(&self.socket)?;
+        client.wait_for(Some(PATIENCE))?;
+        client.ask(&Request::Show(Show { what }))?;
+        loop {
+            let (_, reply) = client.next()?;
+            take(reply.body);
             if !reply.more {
-                return Ok(packets);
+                return Ok(());
             }
         }
     }

@@ -9,9 +9,6 @@ use nix::sched::{CloneFlags, setns, unshare};
 
 use crate::threads::join;
 
-/// What all names begin with; behind it stand the process that made them and what they are.
-pub const PREFIX: &str = "noref-demo-";
-
 /// Whether this process may make namespaces.
 ///
 /// # Errors
@@ -114,7 +111,7 @@ fn set(setting: &str) -> Result<(), String> {
 /// What it complained about.
 pub fn command(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => format!("{program}: not found; the demo needs iproute2 (the package iproute2 or iproute)"),
+        io::ErrorKind::NotFound => format!("{program}: not found; install iproute2 (the package iproute2 or iproute)"),
         _ => format!("{program}: {error}"),
     })?;
     match output.status.success() {
