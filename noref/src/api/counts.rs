@@ -105,6 +105,7 @@ pub fn workers(snapshots: &[Snapshot]) -> Vec<WorkerRow> {
             worker: snapshot.worker as u64,
             core: snapshot.core.map(|core| core as u64),
             queues: snapshot.queues.iter().map(queue).collect(),
+            seconds: total,
             busy: if total > 0.0 { busy / total } else { 0.0 },
             packet_ns: each(busy * 1e9),
             packet_clocks: snapshot.time.busy_clocks.and_then(|clocks| each(clocks as f64)),

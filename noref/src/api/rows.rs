@@ -45,7 +45,10 @@ pub struct WorkerRow {
     pub core: Option<u64>,
     /// Its queues, as `PORT/N`; what it only sends by as `PORT (DRIVER to send)`.
     pub queues: Vec<String>,
-    /// Share of the time since it started during which it had something to do, 0 to 1.
+    /// Seconds since it started.
+    #[serde(default)]
+    pub seconds: f64,
+    /// Share of that time during which it had something to do, 0 to 1.
     pub busy: f64,
     /// Nanoseconds of that time for each packet that came in; none before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]

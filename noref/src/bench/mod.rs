@@ -6,6 +6,7 @@
 //! Frames come from memory and go to memory, so that no device, driver or kernel is measured. docs/bench.md says how to read the figures.
 
 mod full_table;
+mod live;
 mod lookups;
 mod machine;
 mod measure;
@@ -25,6 +26,7 @@ use std::time::Instant;
 use clap::{Args, ValueEnum};
 
 use self::full_table::{DESTINATIONS, Prefixes, Router, ways};
+use self::live::LiveArgs;
 use self::machine::Machine;
 use self::report::{Report, Settings};
 use crate::args::Refs;
@@ -35,7 +37,7 @@ use crate::stdout::Stdout;
 /// Measure how fast this machine forwards with routes borrowed and counted
 ///
 /// Sends frames from memory through the whole router and back to memory, with the full Internet table, on one core and on several at once. It needs no
-/// privileges and no devices. All series take some minutes; the machine should do nothing else meanwhile.
+/// privileges and no devices, except for live. All series take some minutes; the machine should do nothing else meanwhile.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct BenchArgs {
@@ -55,9 +57,9 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE")]
     pub routes: Option<PathBuf>,
 
-    /// Frames of each worker in a round, rounded up to whole bursts of 256: fewer are quicker and say less
-    #[arg(long, value_name = "N", default_value_t = 1 << 20, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
-    pub frames: u64,
+    /// Frames of each worker in a round, rounded up to whole bursts of 256: fewer are quicker and say less; without it 1048576
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub frames: Option<u64>,
 
     /// Write the figures as one JSON document (its layout: docs/bench.md)
     #[arg(long, value_name = "FILE")]
@@ -67,9 +69,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
 
-    /// Belongs to the series that is not there yet.
-    #[arg(long, hide = true, value_name = "PROGRAM")]
-    pub generator: Option<String>,
+    #[command(flatten)]
+    pub live: LiveArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -78,11 +79,13 @@ Examples:
   noref bench seg6local --workers 1,2 --json bench.json --svg bench.svg
   noref bench lpm --routes prefixes.txt
   noref bench seg6local --frames 4096
+  noref bench live --generator xdp
+  noref bench live --generator testpmd --ways End --time 5 --json live.json
 
 Exit status:
   0  everything was measured, and every packet was forwarded
   1  packets were not forwarded, or the result could not be written
-  2  arguments or the prefixes could not be used";
+  2  arguments or the prefixes could not be used, or what live takes is not there";
 
 /// What is measured together.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,10 +99,9 @@ pub enum Series {
     Lpm,
     /// Changes of routes under traffic
     Update,
-    /// All of them
+    /// All of these
     All,
-    /// Not there yet.
-    #[value(hide = true)]
+    /// A router on real ports, under a load that is raised until it loses packets; takes root
     Live,
 }
 
@@ -124,6 +126,9 @@ impl BenchRefs {
     }
 }
 
+/// Frames of each worker in a round, where nothing else is said.
+const FRAMES: u64 = 1 << 20;
+
 /// What every series is measured with.
 struct Bench {
     stdout: Stdout,
@@ -141,22 +146,27 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     let begin = Instant::now();
     // Before anything that makes a load of its own.
     let machine = Machine::look();
-    let mut bench = Bench { stdout: Stdout::new(), workers, refs: args.refs.unwrap_or(BenchRefs::Both).each(), frames: args.frames };
+    let frames = args.frames.unwrap_or(FRAMES);
+    let mut bench = Bench { stdout: Stdout::new(), workers, refs: args.refs.unwrap_or(BenchRefs::Both).each(), frames };
     bench.stdout.line(&machine)?;
     for warning in &machine.warnings {
         bench.stdout.line(format_args!("warning: {warning}"))?;
     }
     bench.stdout.flush()?;
 
-    let prefixes = match &args.routes {
-        Some(path) => Prefixes::read(path),
-        None => Prefixes::full(),
-    };
-    let prefixes = prefixes.map_err(Failure::unusable)?;
-    let settings =
-        Settings { frames: args.frames, rounds: measure::ROUNDS, prefixes_ipv4: prefixes.v4.len(), prefixes_ipv6: prefixes.v6.len() };
-    let mut report = Report { version: report::VERSION, machine, settings, seg6local: None, rules: None, lpm: None, update: None };
-    bench.measure(args, prefixes, &mut report)?;
+    let mut report = Report::new(machine);
+    if args.series == Series::Live {
+        report.live = Some(bench.live(&args.live)?);
+    } else {
+        let prefixes = match &args.routes {
+            Some(path) => Prefixes::read(path),
+            None => Prefixes::full(),
+        };
+        let prefixes = prefixes.map_err(Failure::unusable)?;
+        report.settings =
+            Some(Settings { frames, rounds: measure::ROUNDS, prefixes_ipv4: prefixes.v4.len(), prefixes_ipv6: prefixes.v6.len() });
+        bench.measure(args, prefixes, &mut report)?;
+    }
     bench.stdout.line(format_args!("\ntook {:.0} s", begin.elapsed().as_secs_f64()))?;
     bench.stdout.flush()?;
 
@@ -173,7 +183,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
 impl Bench {
     /// Measures the series asked for, one after the other.
     fn measure(&mut self, args: &BenchArgs, prefixes: Prefixes, report: &mut Report) -> Result<(), Failure> {
-        let wanted = |series| args.series == series || args.series == Series::All;
+        let wanted = |series| [series, Series::All].contains(&args.series);
         let name = args.routes.as_ref().map_or_else(|| "the full Internet table".to_owned(), |path| path.display().to_string());
         self.stdout.line(format_args!("{name}: {} IPv4 and {} IPv6 prefixes", prefixes.v4.len(), prefixes.v6.len()))?;
         self.stdout.flush()?;
@@ -212,17 +222,27 @@ impl Report {
         let rows = self.seg6local.iter().chain(&self.rules).flatten().filter(|row| !row.is_whole()).count();
         let lookups = self.lpm.iter().flatten().filter(|row| row.missed != 0).count();
         let update = self.update.as_ref().is_some_and(|update| update.forwarded != update.offered || update.latency.unseen != 0);
-        let bad = rows + lookups + usize::from(update);
+        let live = self.live.iter().flatten().filter(|row| !row.is_whole()).count();
+        let bad = rows + lookups + usize::from(update) + live;
         (bad != 0).then(|| format!("in {} not every packet was forwarded or not every lookup answered", machine::count(bad, "row")))
     }
 }
 
 /// The numbers of workers, when the arguments can be used.
 fn check(args: &BenchArgs) -> Result<Vec<usize>, String> {
-    if args.series == Series::Live || args.generator.is_some() {
-        return Err("bench live (a router on real ports, loaded by a generator until it loses packets) is not there yet; seg6local, rules, lpm and \
-                    update measure the router between memory and memory"
-            .into());
+    match (args.series, &args.live.generator) {
+        (Series::Live, None) => return Err("bench live: write --generator xdp or --generator testpmd, which make the load".into()),
+        (Series::Live, Some(generator)) => {
+            if args.refs.is_some() || args.routes.is_some() || args.frames.is_some() {
+                return Err(
+                    "--refs, --routes and --frames are for the series with frames in memory; live has --time, --runs and --ways".into()
+                );
+            }
+            return live::check(*generator, &args.workers).map(|workers| vec![workers]);
+        }
+        (_, Some(_)) => return Err("--generator is for bench live".into()),
+        (_, None) if args.live != LiveArgs::default() => return Err("--time, --runs, --ways and --destinations are for bench live".into()),
+        (_, None) => (),
     }
     if matches!(args.series, Series::Lpm | Series::Update) {
         if args.svg.is_some() {
@@ -278,9 +298,16 @@ mod tests {
     #[test]
     fn what_is_wrong_with_an_argument_is_said() {
         for (args, message) in [
-            ("noref bench live", "not there yet"),
-            ("noref bench live --generator testpmd", "not there yet"),
-            ("noref bench tunnels", "[possible values: seg6local, rules, lpm, update, all]"),
+            ("noref bench live", "--generator xdp or --generator testpmd"),
+            ("noref bench live --generator moongen", "[possible values: xdp, testpmd]"),
+            ("noref bench live --generator xdp --frames 9", "live has --time, --runs and --ways"),
+            ("noref bench live --generator xdp --workers 1,2", "one number of workers"),
+            ("noref bench live --generator testpmd --workers 2", "one worker"),
+            ("noref bench live --generator xdp --ways End.DT4", "\"End.DT4\" is none of the ways"),
+            ("noref bench live --generator xdp --time 0", "0 is no time"),
+            ("noref bench lpm --generator xdp", "--generator is for bench live"),
+            ("noref bench lpm --runs 2", "are for bench live"),
+            ("noref bench tunnels", "[possible values: seg6local, rules, lpm, update, all, live]"),
             ("noref bench --workers 0", "0 is not in 1..=256"),
             ("noref bench --workers 1,256", "workers that share one measure the scheduler"),
             ("noref bench --frames 0", "0 is not in 1.."),

@@ -3,6 +3,7 @@
 use route::DropReason;
 use serde::Serialize;
 
+use super::live::LiveRow;
 use super::machine::Machine;
 use super::patches::Patches;
 
@@ -12,7 +13,8 @@ pub struct Report {
     /// Version of this layout.
     pub version: u32,
     pub machine: Machine,
-    pub settings: Settings,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Settings>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seg6local: Option<Vec<Row>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -21,12 +23,21 @@ pub struct Report {
     pub lpm: Option<Vec<LookupRow>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update: Option<Update>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<Vec<LiveRow>>,
+}
+
+impl Report {
+    /// One without figures yet.
+    pub fn new(machine: Machine) -> Report {
+        Report { version: VERSION, machine, settings: None, seg6local: None, rules: None, lpm: None, update: None, live: None }
+    }
 }
 
 /// The version of the layout.
 pub const VERSION: u32 = 1;
 
-/// What was asked for.
+/// What was asked for, of the series with frames in memory.
 #[derive(Serialize, Debug)]
 pub struct Settings {
     /// Frames of each worker in a round, at least.

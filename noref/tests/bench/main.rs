@@ -1,5 +1,6 @@
 //! `noref bench` over a few prefixes and few frames: what is measured and how it is told, not how fast it is.
 
+mod live;
 mod xml;
 
 use std::collections::BTreeSet;
@@ -44,8 +45,14 @@ const WAYS: &[(&str, &str, u64)] = &[
     ("IPv4", "random", 42),
 ];
 
+fn command(arguments: &[&str], dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_noref"));
+    command.arg("bench").args(arguments).current_dir(dir);
+    command
+}
+
 fn bench(arguments: &[&str], dir: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_noref")).arg("bench").args(arguments).current_dir(dir).output().expect("noref runs")
+    command(arguments, dir).output().expect("noref runs")
 }
 
 fn prefixes(dir: &Path, text: &str) -> PathBuf {
@@ -142,6 +149,10 @@ fn every_change_is_seen_and_no_packet_lost_meanwhile() {
 
 #[test]
 fn every_member_of_the_json_document_is_documented() {
+    assert_documented(&all().json);
+}
+
+fn assert_documented(json: &Value) {
     fn members(value: &Value, into: &mut BTreeSet<String>) {
         match value {
             Value::Object(map) => map.iter().for_each(|(name, value)| {
@@ -153,12 +164,12 @@ fn every_member_of_the_json_document_is_documented() {
         }
     }
     let mut names = BTreeSet::new();
-    members(&all().json, &mut names);
+    members(json, &mut names);
     let document = fs::read_to_string(testkit::root().join("docs/bench.md")).expect("docs/bench.md");
     for name in names {
         assert!(document.contains(&format!("`{name}`")), "docs/bench.md does not say what `{name}` is");
     }
-    assert_eq!(all().json["version"], 1);
+    assert_eq!(json["version"], 1);
 }
 
 #[test]

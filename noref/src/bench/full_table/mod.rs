@@ -31,7 +31,7 @@ pub const ENCAPSULATED4: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 9);
 /// As [`ENCAPSULATED4`].
 pub const ENCAPSULATED6: Ipv6Addr = Ipv6Addr::new(0xfd99, 0, 0, 0, 0, 0, 0, 9);
 
-/// The network file's lines before the Internet: ports, the neighbour at the first, the VRF of the SIDs that want one.
+/// The network file's lines before the Internet: ports, the neighbour at the first.
 const DEVICES: &str = "
 link set e0 address 02:00:00:00:0e:00 mtu 9000 up
 addr add 10.0.0.1/16 dev e0
@@ -43,26 +43,30 @@ addr add 10.1.0.1/16 dev e1
 -6 addr add fd00:1::1/64 dev e1 nodad
 sysctl net.ipv4.ip_forward=1
 sysctl net.ipv6.conf.all.forwarding=1
-sysctl net.vrf.strict_mode=1
 link set lo up
 -6 addr add fd00:ffff::1/128 dev lo
 sr tunsrc set fd00:ffff::1
+";
+
+/// The VRF of the SIDs that want one, and those SIDs.
+const VRF: &str = "
+sysctl net.vrf.strict_mode=1
 link add vrf10 type vrf table 10
 link set vrf10 up
 route add table 10 default via 10.1.1.2 dev e1
 -6 route add table 10 default via fd00:1::102 dev e1
+-6 route add fc00:1::6 encap seg6local action End.DT4 vrftable 10 dev e0
+-6 route add fc00:1::8 encap seg6local action End.DT46 vrftable 10 dev e0
 ";
 
-/// The SIDs, numbered as in `ways`, and the routes into policies.
+/// The other SIDs, numbered as in `ways`, and the routes into policies.
 const SIDS: &str = "
 -6 route add fc00:1::1 encap seg6local action End dev e0
 -6 route add fc00:1::2 encap seg6local action End.DX4 nh4 10.1.1.2 dev e0
 -6 route add fc00:1::3 encap seg6local action End.DT6 table main dev e0
 -6 route add fc00:1::4 encap seg6local action End.X nh6 fd00:1::102 dev e0
 -6 route add fc00:1::5 encap seg6local action End.T table main dev e0
--6 route add fc00:1::6 encap seg6local action End.DT4 vrftable 10 dev e0
 -6 route add fc00:1::7 encap seg6local action End.DX6 nh6 fd00:1::102 dev e0
--6 route add fc00:1::8 encap seg6local action End.DT46 vrftable 10 dev e0
 -6 route add fc00:1::9 encap seg6local action End.B6.Encaps srh segs fc00:2::b,fc00:2::c dev e0
 -6 route add fc00:2::/32 via fd00:1::102 dev e1
 route add 10.99.0.0/24 encap seg6 mode encap segs fc00:2::1 dev e1
@@ -71,6 +75,11 @@ route add 10.99.0.0/24 encap seg6 mode encap segs fc00:2::1 dev e1
 
 /// A network file with these prefixes.
 pub fn network_file(prefixes: &Prefixes) -> String {
+    network_file_without_vrf(prefixes) + VRF
+}
+
+/// The same without VRFs and what takes them, for a kernel that has none.
+pub fn network_file_without_vrf(prefixes: &Prefixes) -> String {
     let mut text = String::from(DEVICES);
     for n in 0..GATEWAYS {
         let _ = writeln!(text, "neigh replace {} lladdr 02:00:00:00:1f:{n:02x} dev e1 nud permanent", gateway4(n));

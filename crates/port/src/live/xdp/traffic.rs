@@ -25,7 +25,7 @@ const QUEUES: i32 = 256;
 pub struct Varied {
     /// Where they are, bytes from the frame's beginning.
     pub at: usize,
-    /// Where their complement goes, so that a checksum over both stays what it is.
+    /// Where other 16 bits are that balance them, so that a checksum over both (RFC 1071) stays what it is.
     pub balance: Option<usize>,
 }
 
@@ -115,11 +115,19 @@ fn assemble_source(frame: &[u8], device: u32, varied: Option<Varied>, count: &Ma
         // Steps that are no neighbours, and come by all of them.
         asm.alu64(Alu::Mul, R6, 40_503);
         asm.alu64(Alu::And, R6, 0xffff);
-        let inside = [Some(at), balance].into_iter().flatten().all(|at| at + 2 <= frame.len());
-        assert!(inside, "the bytes that vary are the frame's");
+        let half = |at: usize| i32::from(u16::from_ne_bytes([frame[at], frame[at + 1]]));
+        let before = half(at);
         asm.store(Size::Half, R7, at as i16, R6);
         if let Some(balance) = balance {
+            // What both were together, less the one as it is now.
             asm.alu64(Alu::Xor, R6, 0xffff);
+            asm.alu64(Alu::Add, R6, before + half(balance));
+            for _ in 0..2 {
+                asm.alu64(Alu::Move, R2, R6);
+                asm.alu64(Alu::ShiftRight, R2, 16);
+                asm.alu64(Alu::And, R6, 0xffff);
+                asm.alu64(Alu::Add, R6, R2);
+            }
             asm.store(Size::Half, R7, balance as i16, R6);
         }
     }
@@ -164,27 +172,36 @@ fn unassembled(error: AsmError) -> BpfError {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::super::bpf::allowed;
     use super::*;
 
     #[test]
     fn a_source_writes_its_frame_and_varies_what_it_should() {
         let frame: Vec<u8> = (1..=61).collect();
-        for (varied, expected) in [
-            (None, frame.clone()),
-            (Some(Varied { at: 36, balance: Some(18) }), {
-                let mut frame = frame.clone();
-                frame[36..38].copy_from_slice(&40_503_u16.to_ne_bytes());
-                frame[18..20].copy_from_slice(&(!40_503_u16).to_ne_bytes());
-                frame
-            }),
-        ] {
+        for varied in [None, Some(Varied { at: 36, balance: None }), Some(Varied { at: 36, balance: Some(18) })] {
             let Some(source) = allowed(Source::new(&frame, 1, varied)) else { return };
-            let (answer, written) = source.program.run(&[0; 61]).unwrap();
-            assert_eq!((answer, written), (4, expected), "{varied:?}");
+            let mut seen = BTreeSet::new();
+            for _ in 0..1000 {
+                let (answer, written) = source.program.run(&[0; 61]).unwrap();
+                assert_eq!(answer, 4, "XDP_REDIRECT");
+                if varied.is_none_or(|varied| varied.balance.is_some()) {
+                    assert_eq!(sum(&written), sum(&frame), "{varied:?}");
+                }
+                seen.insert(written[36..38].to_vec());
+                let differ: Vec<usize> = (0..61).filter(|&at| written[at] != frame[at]).collect();
+                assert!(differ.iter().all(|at| matches!(at, 36 | 37 | 18 | 19)), "{differ:?}");
+            }
+            assert_eq!(seen.len(), if varied.is_some() { 1000 } else { 1 }, "{varied:?}");
             // Less than it writes.
             assert_eq!(source.program.answer(&[0; 60]).unwrap(), DROP as u32);
         }
+    }
+
+    /// What a checksum is the complement of.
+    fn sum(bytes: &[u8]) -> u64 {
+        bytes.chunks_exact(2).map(|half| u64::from(u16::from_ne_bytes([half[0], half[1]]))).sum::<u64>() % 0xffff
     }
 
     #[test]
