@@ -25,7 +25,7 @@ const WAYS: [(&str, bool, u64); 7] = [
 fn live(arguments: &[&str]) -> Option<(Vec<Value>, String)> {
     let scratch = Scratch::new();
     let dir = scratch.path();
-    let mut command = command(&[&["live", "--time", "0.1", "--runs", "1", "--json", "l.json", "--svg", "l.svg"], arguments].concat(), dir);
+    let mut command = command(&[&["live", "--runs", "1", "--json", "l.json", "--svg", "l.svg"], arguments].concat(), dir);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("noref runs");
     let lab = format!("noref-bench-{}", child.id());
     let output = child.wait_with_output().expect("it ends");
@@ -52,7 +52,7 @@ fn assert_packets_came(row: &Value) {
 #[test]
 fn the_kernel_and_noref_are_measured_on_each_way() {
     let _alone = alone();
-    let Some((rows, svg)) = live(&["--generator", "xdp", "--destinations", "random"]) else { return };
+    let Some((rows, svg)) = live(&["--generator", "xdp", "--time", "0.1", "--destinations", "random"]) else { return };
     let measured: Vec<_> = rows.iter().map(|row| (&row["way"], &row["destinations"], &row["bytes"], &row["over"], &row["by"])).collect();
     let expected: Vec<_> = WAYS
         .iter()
@@ -71,7 +71,7 @@ fn the_kernel_and_noref_are_measured_on_each_way() {
 #[test]
 fn noref_is_measured_between_ports_of_testpmd() {
     let _alone = alone();
-    let Some((rows, _)) = live(&["--generator", "testpmd", "--ways", "end,H.Encaps of IPv4"]) else { return };
+    let Some((rows, _)) = live(&["--generator", "testpmd", "--time", "1", "--ways", "end,H.Encaps of IPv4"]) else { return };
     assert_eq!(
         rows.iter().map(|row| (&row["way"], &row["over"])).collect::<Vec<_>>(),
         [(&"End".into(), &"memif".into()), (&"H.Encaps of IPv4".into(), &"memif".into())]

@@ -108,7 +108,7 @@ impl Testpmd {
         let begin = Instant::now();
         loop {
             let counts = counts(&self.said());
-            if counts.len() > known && counts.len() % (LAST + 1) == 0 {
+            if counts.len() > known && counts.len().is_multiple_of(LAST + 1) {
                 return Ok(counts[counts.len() - 1 - LAST..].to_vec());
             }
             if begin.elapsed() > PATIENCE || self.child.try_wait().ok().flatten().is_some() {

@@ -22,6 +22,8 @@ use crate::lab::namespace::Namespace;
 use crate::lab::{Interrupt, Router, SETTINGS};
 use crate::threads::join;
 
+/// A device that nothing comes in by.
+const PARKED: &str = "parked";
 /// Frames that are sent at once below the highest rate. A veth device holds 256.
 const AT_ONCE: u32 = 64;
 /// Frames that are sent at once where there is no pause between.
@@ -57,6 +59,7 @@ impl Veth {
             veth.router.configure(&format!("ip link add {port} {queues} type veth peer name {port} {queues} netns {there}"))?;
             veth.far.configure(&format!("ip link set {port} mtu 9000 up"))?;
         }
+        veth.far.configure(&format!("ip link add {PARKED} type veth peer name {PARKED}-peer"))?;
         veth.router.configure(&lines(&network_file_without_vrf(prefixes)))?;
         // For End.DX4 the kernel asks for the packet's destination, not for the nexthop, on the nexthop's link (docs/linux-differences.md).
         for to in prefixes.destinations4(1) {
@@ -89,10 +92,9 @@ impl Veth {
         self.far.inside(|| {
             let index = |port| Device::named(port).map(|device| device.index()).map_err(|error| error.to_string());
             let varied = varied(way);
-            let source = |_| Source::new(frame, index(PORTS[0])?, varied).map_err(|error| error.to_string());
-            let sources = (0..self.workers).map(source).collect::<Result<_, String>>()?;
+            let source = Source::new(frame, index(PORTS[0])?, Some(index(PARKED)?), varied).map_err(|error| error.to_string())?;
             let sink = Sink::new(index(PORTS[1])?, way.sent).map_err(|error| error.to_string())?;
-            Ok(Ends { far: &self.far, sources, sink })
+            Ok(Ends { far: &self.far, source, cores: self.workers, sink })
         })
     }
 }
@@ -118,7 +120,8 @@ fn varied(way: &Way) -> Option<Varied> {
 /// The source, on as many cores as there are queues, and the sink.
 pub struct Ends<'v> {
     far: &'v Namespace,
-    sources: Vec<Source>,
+    source: Source,
+    cores: usize,
     sink: Sink,
 }
 
@@ -132,10 +135,10 @@ impl Ends<'_> {
         let count = || self.sink.count().map_err(Failure::incomplete);
         let worked = Worked::look(router)?;
         let before = count()?;
-        let share = rate.map(|rate| rate / self.sources.len() as f64);
+        let share = rate.map(|rate| rate / self.cores as f64);
         let laps: Vec<(u64, f64)> = thread::scope(|scope| {
-            let run = |(number, source)| scope.spawn(move || self.far.inside(|| run(source, number, share, time)));
-            let spawned: Vec<_> = self.sources.iter().enumerate().map(run).collect();
+            let run = |number| scope.spawn(move || self.far.inside(|| run(&self.source, number, share, time)));
+            let spawned: Vec<_> = (0..self.cores).map(run).collect();
             spawned.into_iter().map(join).collect::<Result<_, String>>()
         })
         .map_err(Failure::incomplete)?;

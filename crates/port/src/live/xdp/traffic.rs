@@ -29,9 +29,11 @@ pub struct Varied {
     pub balance: Option<usize>,
 }
 
-/// Sends one frame again and again by a device, on the processor of the calling thread. Frames are made anew each time: buffers come back as whoever had them left them.
+/// Sends one frame again and again by a device, on the processor of the calling thread: several may send at once. Frames are made anew each time: buffers come back
+/// as whoever had them left them.
 #[derive(Debug)]
 pub struct Source {
+    _parked: Option<Attachment>,
     program: Program,
     frame: Vec<u8>,
     // Read by the program.
@@ -39,17 +41,18 @@ pub struct Source {
 }
 
 impl Source {
-    /// Sends `frame` by the device with this index of the namespace that the program is run in.
+    /// Sends `frame` by the device with this index. The program is attached to the device `parked`, which nothing comes in by: the kernel knows it then, and does not make
+    /// it known each time that frames are sent, which takes a grace period (25 ms).
     ///
     /// # Errors
     /// When the kernel refuses: it takes CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN.
     ///
     /// # Panics
     /// When `varied` lies outside the frame.
-    pub fn new(frame: &[u8], device: u32, varied: Option<Varied>) -> Result<Source, BpfError> {
-        let count = Map::new(MapKind::Array, "noref_source", 4, 8, 1)?;
-        let code = assemble_source(frame, device, varied, &count).map_err(unassembled)?;
-        Ok(Source { program: Program::load("noref_source", &code)?, frame: frame.to_vec(), _count: count })
+    pub fn new(frame: &[u8], device: u32, parked: Option<u32>, varied: Option<Varied>) -> Result<Source, BpfError> {
+        let (program, count) = load_source(frame, device, varied)?;
+        let parked = parked.map(|device| Attachment::new(&program, device, Attach::Native)).transpose()?;
+        Ok(Source { _parked: parked, program, frame: frame.to_vec(), _count: count })
     }
 
     /// Sends so many, as fast as the device takes them. What it does not take is lost.
@@ -88,6 +91,12 @@ impl Sink {
         let counts = self.counts.get(&[0; 4])?.unwrap_or_default();
         Ok(counts.chunks_exact(8).filter_map(|count| count.try_into().ok().map(u64::from_ne_bytes)).sum())
     }
+}
+
+fn load_source(frame: &[u8], device: u32, varied: Option<Varied>) -> Result<(Program, Map), BpfError> {
+    let count = Map::new(MapKind::Array, "noref_source", 4, 8, 1)?;
+    let code = assemble_source(frame, device, varied, &count).map_err(unassembled)?;
+    Ok((Program::load("noref_source", &code)?, count))
 }
 
 /// R7 is the frame's first byte, R6 how many frames were made before.
@@ -181,10 +190,10 @@ mod tests {
     fn a_source_writes_its_frame_and_varies_what_it_should() {
         let frame: Vec<u8> = (1..=61).collect();
         for varied in [None, Some(Varied { at: 36, balance: None }), Some(Varied { at: 36, balance: Some(18) })] {
-            let Some(source) = allowed(Source::new(&frame, 1, varied)) else { return };
+            let Some((program, _count)) = allowed(load_source(&frame, 1, varied)) else { return };
             let mut seen = BTreeSet::new();
             for _ in 0..1000 {
-                let (answer, written) = source.program.run(&[0; 61]).unwrap();
+                let (answer, written) = program.run(&[0; 61]).unwrap();
                 assert_eq!(answer, 4, "XDP_REDIRECT");
                 if varied.is_none_or(|varied| varied.balance.is_some()) {
                     assert_eq!(sum(&written), sum(&frame), "{varied:?}");
@@ -195,7 +204,7 @@ mod tests {
             }
             assert_eq!(seen.len(), if varied.is_some() { 1000 } else { 1 }, "{varied:?}");
             // Less than it writes.
-            assert_eq!(source.program.answer(&[0; 60]).unwrap(), DROP as u32);
+            assert_eq!(program.answer(&[0; 60]).unwrap(), DROP as u32);
         }
     }
 
