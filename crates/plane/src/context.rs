@@ -1,5 +1,6 @@
 //! The tables as one burst sees them.
 
+use std::cmp::Reverse;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rcu::Guard;
@@ -108,6 +109,23 @@ impl<'a, 'g> Context<'a, 'g> {
     pub(crate) fn select<'d>(&self, dst: &'d Dst, packet: &Packet) -> Option<(u16, &'d Nexthop)> {
         let (hash, now) = if dst.is_shared() { (self.hash(packet), Tick::from_nanos(packet.time.0)) } else { (0, Tick::default()) };
         dst.select(hash, self.settings.multipath_use_neigh && packet.version == Version::V4, now)
+    }
+
+    /// The place of the way that an IPv4 packet of the router's own takes, of which the source may be chosen already: of several ways, that of its hash among
+    /// those by an interface that would send from the source, if any would (Linux `fib_select_multipath`).
+    pub(crate) fn select_from(&self, dst: &Dst, packet: &Packet, src: Ipv4Addr) -> Option<u16> {
+        if src.is_unspecified() || !dst.is_shared() || !matches!(dst.sharing, Sharing::Plain) {
+            return self.select(dst, packet).map(|(place, _)| place);
+        }
+        let hash = self.hash(packet);
+        let fit = |hop: &Nexthop| {
+            let gateway = hop.gateway.as_ref().map(|gateway| gateway.addr());
+            let near = if let Some(IpAddr::V4(gateway)) = gateway { gateway } else { Ipv4Addr::UNSPECIFIED };
+            (self.links.source4(hop.dev, near) == Some(src), hash < hop.until)
+        };
+        let usable = (0..).zip(dst.hops()).filter(|(_, hop)| !self.settings.multipath_use_neigh || hop.is_good());
+        // The first of those that fit best.
+        usable.max_by_key(|(place, hop)| (fit(hop), Reverse(*place))).map(|(place, _)| place)
     }
 
     /// A lookup for a packet that the router makes, in the VRF of `near`.

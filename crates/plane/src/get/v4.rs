@@ -1,18 +1,17 @@
 //! IPv4.
 
-use std::cmp::Reverse;
 use std::net::{IpAddr, Ipv4Addr};
 
 use port::{Buf, Time};
-use route::{Answer, DropReason, Dst, Flow, IfIndex, Kind, Nexthop, RouteRefs, Sharing, TableId, Upper};
+use route::{Answer, DropReason, Flow, IfIndex, Kind, RouteRefs, TableId, Upper};
 use srv6::Lookup4;
 use wire::{ipv4, proto};
 
-use super::{Asked, NEVER, Question, Refusal, Reply};
+use super::{Asked, Question, Refusal, Reply};
 use crate::ip4_input::{Addresses, check_addresses};
 use crate::packet::{Packet, Version};
 use crate::source4::To;
-use crate::{decide, multipath, source4};
+use crate::{decide, source4};
 
 /// The longest header behind that of IP: TCP's.
 const UPPER: usize = 20;
@@ -94,31 +93,16 @@ impl<'g> Asked<'_, 'g> {
             let src = question.src.map(IpAddr::V4).or(preferred).unwrap_or(dst.into());
             return Ok(Reply { src: Some(src), ..Reply::to_router(answer, dev) });
         }
-        let hash = multipath::hash(self.cx.settings, Version::V4, &packet(question, IfIndex::LO).buf);
-        let place = match (flow.oif, question.src) {
-            (IfIndex(0), Some(src)) if answer.dst.is_shared() && matches!(answer.dst.sharing, Sharing::Plain) => {
-                self.way_of_source4(&answer.dst, hash, src)
-            }
-            (IfIndex(0), _) => answer.dst.select(hash, self.cx.settings.multipath_use_neigh, NEVER).map(|(place, _)| place),
-            (oif, _) => (0..).zip(answer.dst.hops()).find(|(_, hop)| hop.dev == oif).map(|(place, _)| place),
+        let packet = packet(question, IfIndex::LO);
+        let place = match flow.oif {
+            IfIndex(0) => self.cx.select_from(&answer.dst, &packet, source4::of(&packet.buf)),
+            oif => (0..).zip(answer.dst.hops()).find(|(_, hop)| hop.dev == oif).map(|(place, _)| place),
         };
         let place = place.ok_or(Refusal::Invalid)?;
         let near = question.oif.unwrap_or(IfIndex::LO);
         let src = question.src.or_else(|| self.cx.source_by(&answer.dst, place, dst, near)).map(IpAddr::V4);
-        let reply = Reply::by(answer, place, hash).ok_or(Refusal::Invalid)?;
+        let reply = Reply::by(answer, place, self.cx.hash(&packet)).ok_or(Refusal::Invalid)?;
         Ok(self.cast4(question, Reply { src, ..reply }))
-    }
-
-    /// Of several ways, that of the flow's hash among those by an interface that would send from the source, if any would (Linux `fib_select_multipath`).
-    fn way_of_source4(&self, dst: &Dst, hash: u32, src: Ipv4Addr) -> Option<u16> {
-        let fit = |hop: &Nexthop| {
-            let gateway = hop.gateway.as_ref().map(|gateway| gateway.addr());
-            let near = if let Some(IpAddr::V4(gateway)) = gateway { gateway } else { Ipv4Addr::UNSPECIFIED };
-            (self.cx.links.source4(hop.dev, near) == Some(src), hash < hop.until)
-        };
-        let usable = (0..).zip(dst.hops()).filter(|(_, hop)| !self.cx.settings.multipath_use_neigh || hop.is_good());
-        // The first of those that fit best.
-        usable.max_by_key(|(place, hop)| (fit(hop), Reverse(*place))).map(|(place, _)| place)
     }
 
     /// Out of an interface, without a route.

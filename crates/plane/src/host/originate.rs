@@ -57,7 +57,7 @@ impl Host {
             return None;
         }
         let answer = cx.tables.network.v6.lookup(cx.guard, &own_flow6(cx, (src, dst), near, packet), cx.refs);
-        way(cx, answer.dst, packet, near)
+        way(cx, answer.dst, packet, near, Ipv4Addr::UNSPECIFIED)
     }
 
     /// True when packets to `addr` that come in by `dev` are for the router.
@@ -75,7 +75,7 @@ impl Host {
         packet: &Packet,
     ) -> Option<Way<'g>> {
         let answer = cx.tables.network.v6.lookup_table(cx.guard, table, &cx.own_flow(dst, src, near), cx.refs)?;
-        way(cx, answer.dst, packet, near)
+        way(cx, answer.dst, packet, near, Ipv4Addr::UNSPECIFIED)
     }
 
     /// As [`Host::way6`] for IPv4.
@@ -90,7 +90,7 @@ impl Host {
             return None;
         }
         let answer = cx.tables.network.v4.lookup(cx.guard, &own_flow4(cx, (src, dst), near, packet), cx.refs);
-        way(cx, answer.dst, packet, near)
+        way(cx, answer.dst, packet, near, src)
     }
 
     /// Sends an IPv6 packet that the router made, in the VRF of `near`.
@@ -229,12 +229,14 @@ fn is_down(cx: &Context<'_, '_>, near: IfIndex) -> bool {
     cx.links.vrf_of(near).is_some_and(|vrf| !vrf.up)
 }
 
-fn way<'g>(cx: &Context<'_, 'g>, dst: DstRef<'g>, packet: &Packet, near: IfIndex) -> Option<Way<'g>> {
+/// The way by a route; `from` is the source of an IPv4 packet, unspecified when it is still to be chosen.
+fn way<'g>(cx: &Context<'_, 'g>, dst: DstRef<'g>, packet: &Packet, near: IfIndex, from: Ipv4Addr) -> Option<Way<'g>> {
     if !matches!(dst.kind, Kind::Unicast | Kind::Local | Kind::Anycast | Kind::Multicast | Kind::Broadcast) {
         return None;
     }
-    let taken = if packet.bound { (0..).zip(dst.hops()).find(|(_, hop)| hop.dev == near) } else { cx.select(&dst, packet) };
-    let (place, dev, encap) = taken.map(|(place, hop)| (place, hop.dev, hop.encap))?;
+    let bound = || (0..).zip(dst.hops()).find(|(_, hop)| hop.dev == near).map(|(place, _)| place);
+    let place = if packet.bound { bound() } else { cx.select_from(&dst, packet, from) }?;
+    let (dev, encap) = dst.hop(place).map(|hop| (hop.dev, hop.encap))?;
     // An interface that only the kernel has takes what the kernel lets it.
     let mtu =
         if dst.mtu != 0 { dst.mtu } else { cx.links.get(dev).map_or(cx.is_kernels(dev).then_some(u32::MAX), |link| Some(link.mtu))? };
