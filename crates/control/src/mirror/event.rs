@@ -15,7 +15,7 @@ use super::decode::message::{
     NEW_NEIGHBOUR, NEW_NETCONF, NEW_NEXTHOP, NEW_ROUTE, NEW_RULE, REPLACE, messages,
 };
 use super::decode::neighbour::neighbour;
-use super::decode::nexthop::{Nexthop, bucket, nexthop};
+use super::decode::nexthop::{KernelNexthop, Nexthop, bucket, nexthop};
 use super::decode::route::{KernelRoute, Place, Way, route};
 use super::decode::{AF_INET, Family, u8_at};
 use super::object::{Object, Objects};
@@ -64,15 +64,7 @@ impl Snapshot {
             NEW_NEIGHBOUR | DEL_NEIGHBOUR => self.neighbour(message, dirty),
             NEW_NEXTHOP => {
                 let (id, nexthop) = nexthop(body)?;
-                self.forget_routes_of_gone_nexthops(dirty);
-                // With the members of a resilient group its buckets changed, without a word.
-                if matches!(nexthop.is, Nexthop::Group(_, Some(_))) {
-                    again.now.add(Objects::of(&[Object::Buckets]));
-                }
-                if self.nexthops.get(&id) != Some(&nexthop) {
-                    self.nexthops.insert(id, nexthop);
-                    dirty.nexthops.insert(id);
-                }
+                self.nexthop_set(id, nexthop, dirty, again);
             }
             DEL_NEXTHOP => {
                 let (id, _) = nexthop(body)?;
@@ -97,6 +89,18 @@ impl Snapshot {
             _ => {}
         }
         Some(())
+    }
+
+    fn nexthop_set(&mut self, id: u32, nexthop: KernelNexthop, dirty: &mut Dirty, again: &mut Again) {
+        self.forget_routes_of_gone_nexthops(dirty);
+        // With the members of a resilient group its buckets changed, without a word.
+        if matches!(nexthop.is, Nexthop::Group(_, Some(_))) {
+            again.now.add(Objects::of(&[Object::Buckets]));
+        }
+        if self.nexthops.get(&id) != Some(&nexthop) {
+            self.nexthops.insert(id, nexthop);
+            dirty.nexthops.insert(id);
+        }
     }
 
     fn device(&mut self, device: Device, dirty: &mut Dirty, again: &mut Again) {

@@ -58,44 +58,7 @@ pub(super) fn parse<'t>(words: &[Word<'t>]) -> Result<Option<Line<'t>>, Error> {
         return Ok(shows.then_some(Line { options, subject: Subject::Marks }));
     }
     let Some(object) = words.next().and_then(|word| keyword::find(OBJECTS, word.text)) else { return Ok(None) };
-    let shows = |words: &mut Words<'_, 't>, seen: fn(&str) -> Seen| -> Result<bool, Error> {
-        match words.peek() {
-            None => Ok(true),
-            Some(verb) => match seen(verb.text) {
-                Seen::Shows => Ok(words.next().is_some()),
-                Seen::Later(name) => {
-                    Err(Error::not_implemented(verb.span, format!("\"{} {name}\"", object.word)).accepting(vec!["show".to_owned()]))
-                }
-                Seen::Other => Ok(false),
-            },
-        }
-    };
-    let subject = match object.key {
-        Object::Route if words.peek().is_some_and(|verb| route::asks(verb.text)) => {
-            words.next();
-            Subject::Get(Box::new(Asked::parse(&mut words, options.family)?))
-        }
-        Object::Route if shows(&mut words, route::seen)? => Subject::Routes(RouteSelector::parse(&mut words, options.family)?),
-        Object::Rule if shows(&mut words, rule::seen)? => {
-            let verb = words.first().unwrap_or(Word { text: "", span: crate::Span::default() });
-            Subject::Rules(Box::new(rule::selection(&mut words, options.family, RuleOperation::Flush, verb)?))
-        }
-        Object::Neighbour if shows(&mut words, neigh::seen)? => Subject::Neighbours(NeighbourSelector::parse(&mut words, options.family)?),
-        Object::Link if shows(&mut words, link::seen)? => Subject::Links(LinkSelector::parse(&mut words, false)?),
-        Object::Address if shows(&mut words, addr::seen)? => Subject::Links(LinkSelector::parse(&mut words, true)?),
-        Object::Nexthop if words.peek().is_some_and(|verb| nexthop_object::is_bucket(verb.text)) => {
-            words.next();
-            Subject::Buckets(nexthop_object::bucket(&mut words)?)
-        }
-        Object::Nexthop if shows(&mut words, nexthop_object::seen)? => {
-            Subject::Nexthops(nexthop_object::selector(&mut words, "nexthops to show")?)
-        }
-        Object::Sr => match sr(&mut words) {
-            Some(subject) => subject,
-            None => return Ok(None),
-        },
-        _ => return Ok(None),
-    };
+    let Some(subject) = subject(&mut words, object, options.family)? else { return Ok(None) };
     words.end()?;
     match &subject {
         Subject::Routes(selector) => options.family = selector.family.or(options.family),
@@ -115,6 +78,46 @@ pub(super) fn parse<'t>(words: &[Word<'t>]) -> Result<Option<Line<'t>>, Error> {
         return Err(not_of("-details"));
     }
     Ok(Some(Line { options, subject }))
+}
+
+/// What an object's words ask to be shown; none when they ask for something else.
+fn subject<'t>(words: &mut Words<'_, 't>, object: &Keyword<Object>, family: Option<Family>) -> Result<Option<Subject<'t>>, Error> {
+    let shows = |words: &mut Words<'_, 't>, seen: fn(&str) -> Seen| -> Result<bool, Error> {
+        match words.peek() {
+            None => Ok(true),
+            Some(verb) => match seen(verb.text) {
+                Seen::Shows => Ok(words.next().is_some()),
+                Seen::Later(name) => {
+                    Err(Error::not_implemented(verb.span, format!("\"{} {name}\"", object.word)).accepting(vec!["show".to_owned()]))
+                }
+                Seen::Other => Ok(false),
+            },
+        }
+    };
+    Ok(Some(match object.key {
+        Object::Route if words.peek().is_some_and(|verb| route::asks(verb.text)) => {
+            words.next();
+            Subject::Get(Box::new(Asked::parse(words, family)?))
+        }
+        Object::Route if shows(words, route::seen)? => Subject::Routes(RouteSelector::parse(words, family)?),
+        Object::Rule if shows(words, rule::seen)? => {
+            let verb = words.first().unwrap_or(Word { text: "", span: crate::Span::default() });
+            Subject::Rules(Box::new(rule::selection(words, family, RuleOperation::Flush, verb)?))
+        }
+        Object::Neighbour if shows(words, neigh::seen)? => Subject::Neighbours(NeighbourSelector::parse(words, family)?),
+        Object::Link if shows(words, link::seen)? => Subject::Links(LinkSelector::parse(words, false)?),
+        Object::Address if shows(words, addr::seen)? => Subject::Links(LinkSelector::parse(words, true)?),
+        Object::Nexthop if words.peek().is_some_and(|verb| nexthop_object::is_bucket(verb.text)) => {
+            words.next();
+            Subject::Buckets(nexthop_object::bucket(words)?)
+        }
+        Object::Nexthop if shows(words, nexthop_object::seen)? => Subject::Nexthops(nexthop_object::selector(words, "nexthops to show")?),
+        Object::Sr => match sr(words) {
+            Some(subject) => subject,
+            None => return Ok(None),
+        },
+        _ => return Ok(None),
+    }))
 }
 
 fn options(words: &mut Words<'_, '_>) -> Result<Options, Error> {
