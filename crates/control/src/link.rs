@@ -222,7 +222,7 @@ fn mtu(word: Word<'_>) -> Result<Spanned<u32>, Error> {
 }
 
 /// A name that a device may get: at most 15 bytes, none of them a slash, a colon or white space.
-fn new_name(word: Word<'_>) -> Result<Word<'_>, Error> {
+pub(crate) fn new_name(word: Word<'_>) -> Result<Word<'_>, Error> {
     let wrong = if word.text.is_empty() || matches!(word.text, "." | ".." | "all" | "default") {
         "it has another meaning"
     } else if word.text.len() > 15 {

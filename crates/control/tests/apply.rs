@@ -205,3 +205,26 @@ nexthop add id 3 group 1/2
     configuration.apply("nexthop flush", "request").unwrap();
     assert_eq!(placed(&configuration), (vec!["main fc00::4 action End".to_owned()], 1));
 }
+
+#[test]
+fn a_rule_waits_for_its_device_and_waits_again_when_that_is_gone() {
+    let mut configuration = configured("ip rule add iif later lookup 7 pref 60");
+    assert_eq!(configuration.warnings.len(), 1);
+    let shown = |configuration: &Configuration| {
+        let (mut text, line) = (Vec::new(), "ip rule show pref 60");
+        control::show::listing(line, "ip", configuration).unwrap().unwrap().print(configuration, &mut text).unwrap();
+        let link = configuration.editor.links().named("later").map(|link| link.index);
+        let rule = configuration.editor.rules::<Ipv4Addr>().iter().find(|rule| rule.pref == 60).unwrap();
+        (String::from_utf8(text).unwrap(), rule.select.iif == link)
+    };
+    let (there, waiting) = ("60:\tfrom all iif later lookup 7\n", "60:\tfrom all iif later [detached] lookup 7\n");
+    assert_eq!(shown(&configuration), (waiting.to_owned(), false));
+    for _ in 0..2 {
+        configuration.apply("ip link add other type vrf table 8\nip link add later type vrf table 9", "request").unwrap();
+        assert_eq!(shown(&configuration), (there.to_owned(), true));
+        configuration.apply("ip link del later\nip link del other", "request").unwrap();
+        assert_eq!(shown(&configuration), (waiting.to_owned(), false));
+    }
+    configuration.apply("ip rule del iif later", "request").unwrap();
+    assert!(configuration.apply("ip rule del iif later", "request").is_err());
+}

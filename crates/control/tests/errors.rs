@@ -54,8 +54,10 @@ fn an_unknown_device() {
     );
     let oif = errors("ip -6 route add fc00:1::d encap seg6local action End.DX2 oif wan dev e1");
     assert!(oif.starts_with("net.ip:5:62: there is no device \"wan\"\n"), "{oif}");
-    let iif = errors("ip rule add iif wan lookup 100");
-    assert!(iif.starts_with("net.ip:5:17: there is no device \"wan\"\n"), "{iif}");
+    let iif = errors("mark add iif wan set 1");
+    assert!(iif.starts_with("net.ip:5:14: there is no device \"wan\"\n"), "{iif}");
+    let iif = errors("ip rule add iif averyveryverylongname lookup 100");
+    assert!(iif.starts_with("net.ip:5:17: \"averyveryverylongname\" is not a name for a device"), "{iif}");
 }
 
 #[test]

@@ -58,6 +58,14 @@ impl Editor {
         Ok(index)
     }
 
+    /// The number of the interface of this name for a rule, which may be there before it: then the interface gets that number when it is added.
+    pub fn number_for_rule(&mut self, name: &str) -> IfIndex {
+        match self.links.number(name) {
+            Some(known) => known,
+            None => self.links.keep_new(name),
+        }
+    }
+
     pub(crate) fn link_add(&mut self, name: &str, kind: LinkKind) -> Result<IfIndex, ConfigError> {
         if self.links.named(name).is_some() {
             return Err(ConfigError::Exists("device"));
@@ -88,7 +96,10 @@ impl Editor {
         }
         self.link_routes_flush(index);
         self.neighbours_flush(index, |_| true);
-        self.links.remove(index);
+        let removed = self.links.remove(index);
+        if let Some(link) = removed.filter(|_| self.rib4.rules_name(index) || self.rib6.rules_name(index)) {
+            self.links.keep(&link.name, index);
+        }
         Ok(())
     }
 

@@ -244,6 +244,8 @@ pub struct Links {
     anycast6: Vec<Ipv6Addr>,
     /// VLAN sub-interfaces by their tags, sorted.
     pub(crate) vlans: Vec<(VlanTag, IfIndex)>,
+    /// Interfaces that are not there and that rules name, with the numbers that stand for them.
+    absent: Vec<(Box<str>, IfIndex)>,
 }
 
 impl Links {
@@ -261,6 +263,45 @@ impl Links {
     /// The interface of this name.
     pub fn named(&self, name: &str) -> Option<&Link> {
         self.iter().find(|link| &*link.name == name)
+    }
+
+    /// The name of an interface that is there, or that is not and rules name.
+    pub fn name(&self, index: IfIndex) -> Option<&str> {
+        let absent = || self.absent.iter().find(|(_, kept)| *kept == index).map(|(name, _)| &**name);
+        self.get(index).map(|link| &*link.name).or_else(absent)
+    }
+
+    /// The number of the interface of this name, or the one that stands for it while it is not there.
+    pub fn number(&self, name: &str) -> Option<IfIndex> {
+        let absent = || self.absent.iter().find(|(kept, _)| &**kept == name).map(|(_, index)| *index);
+        self.named(name).map(|link| link.index).or_else(absent)
+    }
+
+    /// A number that stands for an interface that is not there, which gets it when it is added.
+    pub(crate) fn keep_new(&mut self, name: &str) -> IfIndex {
+        let index = self.next();
+        self.slots.resize(index.0 as usize + 1, None);
+        self.keep(name, index);
+        index
+    }
+
+    /// The names of interfaces that are not there and that rules name.
+    pub fn absent(&self) -> impl Iterator<Item = &Box<str>> {
+        self.absent.iter().map(|(name, _)| name)
+    }
+
+    /// Has a number stand for an interface that is not there.
+    pub(crate) fn keep(&mut self, name: &str, index: IfIndex) {
+        self.absent.push((name.into(), index));
+    }
+
+    /// Has numbers that no interface gets stand for those of these names that are not there, and for no others.
+    pub(crate) fn keep_only(&mut self, names: impl IntoIterator<Item = Box<str>>) {
+        self.absent = names.into_iter().zip((0..=u32::MAX).rev().map(IfIndex)).collect();
+    }
+
+    fn next(&self) -> IfIndex {
+        IfIndex(self.slots.len().max(1) as u32)
     }
 
     /// The interface of the port in this place.
@@ -313,7 +354,8 @@ impl Links {
 
     /// Adds an interface of the next number.
     pub fn add(&mut self, name: &str, kind: LinkKind) -> IfIndex {
-        let index = IfIndex(self.slots.len().max(1) as u32);
+        let kept = self.absent.iter().position(|(kept, _)| &**kept == name).map(|kept| self.absent.swap_remove(kept).1);
+        let index = kept.unwrap_or_else(|| self.next());
         self.put(Link::new(index, name, kind));
         index
     }
@@ -331,7 +373,7 @@ impl Links {
         }
     }
 
-    /// Removes an interface; [`Links::add`] does not give its number out again.
+    /// Removes an interface; [`Links::add`] does not give its number out again, unless it was [kept](Links::keep).
     pub fn remove(&mut self, index: IfIndex) -> Option<Link> {
         let link = self.slots.get_mut(index.0 as usize)?.take()?;
         self.ports.iter_mut().filter(|port| **port == index).for_each(|port| *port = IfIndex(0));

@@ -56,6 +56,11 @@ impl Editor {
         A::rib(self).0.set(table, prefix, entries);
     }
 
+    /// The names that the kernel's rules have of devices that are not there: see [`Links::number`](crate::Links::number).
+    pub fn mirror_absent(&mut self, names: impl IntoIterator<Item = Box<str>>) {
+        self.links.keep_only(names);
+    }
+
     /// The kernel's rules, in its order, in place of all.
     pub fn mirror_rules<A: Family>(&mut self, rules: impl IntoIterator<Item = Rule<A>>) {
         let rib = A::rib(self).0;

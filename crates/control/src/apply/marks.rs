@@ -22,7 +22,7 @@ impl Applier<'_> {
     }
 
     fn mark_of<A: Narrow>(&mut self, command: &MarkCommand<'_>) -> Result<(), Error> {
-        let select = selector::<A>(self.editor, &command.packets)?;
+        let select = selector::<A>(&command.packets, |word| self.device(word))?;
         let line = command.set.map(|set| MarkRule { select, set: set.value });
         match (command.operation, line) {
             (MarkOperation::Add, Some(line)) => {

@@ -2,11 +2,12 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use ::route::{Action, ConfigError, Editor, Rule, Selector, TableId};
+use ::route::{Action, ConfigError, Editor, IfIndex, Rule, Selector, TableId};
 
-use super::{Applier, Narrow, at, named, narrow};
+use super::{Applier, Narrow, at, narrow};
 use crate::address::{Family, Prefix};
 use crate::error::Error;
+use crate::link::new_name;
 use crate::packets::{Packets, holds};
 use crate::rule::{RuleCommand, RuleKind, RuleOperation, goes_forward};
 use crate::span::{Spanned, Word};
@@ -20,7 +21,10 @@ impl Applier<'_> {
     }
 
     fn rule_of<A: Narrow>(&mut self, command: &RuleCommand<'_>) -> Result<(), Error> {
-        let select = selector::<A>(self.editor, &command.packets)?;
+        let select = match command.operation {
+            RuleOperation::Add => selector::<A>(&command.packets, |word| self.device_of_rule(word))?,
+            RuleOperation::Delete | RuleOperation::Flush => wanted_selector::<A>(self.editor, &command.packets)?,
+        };
         match command.operation {
             RuleOperation::Add => self.rule_add(command, select),
             RuleOperation::Delete => {
@@ -57,6 +61,16 @@ impl Applier<'_> {
         })
     }
 
+    /// The device of a rule that is added, which need not be there yet.
+    fn device_of_rule(&mut self, word: Word<'_>) -> Result<IfIndex, Error> {
+        if self.editor.links().named(word.text).is_none() {
+            new_name(word)?;
+            let why = format!("there is no device \"{}\" yet: the rule is for no packet until there is", word.text);
+            self.warnings.push(Error::refused(word.span, why));
+        }
+        Ok(self.editor.number_for_rule(word.text))
+    }
+
     /// The preference of a rule that names none: one before the second rule, so that it stands behind the first, which is that of table `local`.
     fn free_preference<A: Narrow>(&self) -> u32 {
         self.editor.rules::<A>().get(1).map_or(0, |second| second.pref.saturating_sub(1))
@@ -66,19 +80,21 @@ impl Applier<'_> {
 /// Selectors as the tables take them.
 ///
 /// # Errors
-/// A device that does not exist, a prefix of the other family, a `tos` that the family has no rules for.
-pub(crate) fn selector<A: Narrow>(editor: &Editor, packets: &Packets<'_>) -> Result<Selector<A>, Error> {
+/// Those of `device`, which finds a device; a prefix of the other family, a `tos` that the family has no rules for.
+pub(crate) fn selector<A: Narrow>(
+    packets: &Packets<'_>,
+    mut device: impl FnMut(Word<'_>) -> Result<IfIndex, Error>,
+) -> Result<Selector<A>, Error> {
     if let Some(tos) = packets.tos.filter(|tos| A::BITS == 32 && tos.value & !0x1c != 0) {
         let error = Error::refused(tos.span, format!("IPv4 rules compare the bits 0x1c of tos, and {:#x} has others", tos.value));
         return Err(error.hint("\"dscp\" compares all six bits of the DSCP"));
     }
-    let device = |word: Word<'_>| named(editor, word.text, word.span).map(|link| link.index);
     let prefix = |prefix: Spanned<Prefix>| narrow::<A>(prefix.value, prefix.span);
     Ok(Selector {
         not: packets.not.is_some(),
         from: packets.from.map(prefix).transpose()?,
         to: packets.to.map(prefix).transpose()?,
-        iif: packets.iif.map(device).transpose()?,
+        iif: packets.iif.map(&mut device).transpose()?,
         oif: packets.oif.map(device).transpose()?,
         // Of a mark no bit of which counts nothing is asked, nor of TOS or protocol 0, which stand for none.
         mark: packets.mark.map(|mark| mark.value).filter(|mark| mark.mask != 0),
@@ -89,6 +105,11 @@ pub(crate) fn selector<A: Narrow>(editor: &Editor, packets: &Packets<'_>) -> Res
         dport: packets.dport.map(|ports| ports.value),
         l3mdev: packets.l3mdev.is_some(),
     })
+}
+
+/// As [`selector`], of rules that may be there: no rule has a device that none names.
+pub(crate) fn wanted_selector<A: Narrow>(editor: &Editor, packets: &Packets<'_>) -> Result<Selector<A>, Error> {
+    selector(packets, |word| Ok(editor.links().number(word.text).unwrap_or(IfIndex(0))))
 }
 
 fn action(kind: RuleKind) -> Action {

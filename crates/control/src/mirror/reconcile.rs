@@ -1,6 +1,6 @@
 //! Tables that follow a snapshot: what is dirty in it is told to the editor.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -25,9 +25,6 @@ use super::snapshot::{Dirty, RouteList, Routes, Snapshot};
 use super::translate::{MAX_IFINDEX, Resolved, concerns, kernel, resolve};
 use super::{Reason, Unsupported};
 use crate::apply::placed_of_objects;
-
-/// A number that no device has.
-const NO_DEVICE: IfIndex = IfIndex(u32::MAX);
 
 /// The table that leaves everything to the kernel: rules that noref does not have send there. The kernel has no table 0.
 const KERNEL_TABLE: TableId = TableId(0);
@@ -181,6 +178,7 @@ impl Mirror {
         }
         if dirty.rules || !changed.is_empty() {
             self.unsupported_rules.clear();
+            self.absent(snapshot);
             self.rules(&snapshot.rules4, "");
             self.rules(&snapshot.rules6, "IPv6 ");
         }
@@ -299,13 +297,23 @@ impl Mirror {
         matches!(kind, Some(Ok(LinkKind::Port(_) | LinkKind::Vlan(_) | LinkKind::Dummy)))
     }
 
+    /// Has numbers stand for the devices that rules name and that are not there.
+    fn absent(&mut self, snapshot: &Snapshot) {
+        let of4 = snapshot.rules4.iter().flat_map(|rule| [&rule.iif, &rule.oif]);
+        let of6 = snapshot.rules6.iter().flat_map(|rule| [&rule.iif, &rule.oif]);
+        let links = self.editor.links();
+        let absent: BTreeSet<_> = of4.chain(of6).flatten().filter(|name| links.named(name).is_none()).cloned().collect();
+        if !absent.iter().eq(links.absent()) {
+            self.editor.mirror_absent(absent);
+        }
+    }
+
     fn rules<A: Family>(&mut self, rules: &[KernelRule<A>], family: &str) {
         let mut made = Vec::with_capacity(rules.len());
         for rule in rules {
             let device = |name: &Option<Box<str>>| match name {
                 None => None,
-                // A device that does not exist is none that a packet comes in by or leaves by.
-                Some(name) => Some(self.editor.links().named(name).map_or(NO_DEVICE, |link| link.index)),
+                Some(name) => self.editor.links().number(name),
             };
             let select = Selector { iif: device(&rule.iif), oif: device(&rule.oif), ..rule.select.clone() };
             let action = match &rule.action {

@@ -154,5 +154,5 @@ fn device(editor: &Editor, word: crate::Word<'_>) -> Result<::route::IfIndex, Er
 
 /// A device as it is named; one that is gone by its number.
 fn name(editor: &Editor, index: ::route::IfIndex) -> std::borrow::Cow<'_, str> {
-    editor.links().get(index).map_or_else(|| format!("if{}", index.0).into(), |link| std::borrow::Cow::Borrowed(&*link.name))
+    editor.links().name(index).map_or_else(|| format!("if{}", index.0).into(), std::borrow::Cow::Borrowed)
 }

@@ -8,7 +8,7 @@ use ::route::{Action, Editor, IfIndex, Mark, MarkRule, Ports, Rule, Selector};
 use super::name;
 use crate::address::Family;
 use crate::apply::Narrow;
-use crate::apply::rules::{is_wanted, selector};
+use crate::apply::rules::{is_wanted, wanted_selector};
 use crate::error::Error;
 use crate::rule::RuleCommand;
 use crate::{dsfield, ipproto, protocol};
@@ -50,7 +50,7 @@ impl Rules {
 }
 
 fn places<A: Narrow>(command: &RuleCommand<'_>, editor: &Editor) -> Result<Vec<usize>, Error> {
-    let select = selector::<A>(editor, &command.packets)?;
+    let select = wanted_selector::<A>(editor, &command.packets)?;
     let rules = editor.rules::<A>().iter().enumerate();
     Ok(rules.filter(|(_, rule)| is_wanted(command, &select, rule)).map(|(place, _)| place).collect())
 }

@@ -129,7 +129,10 @@ ip rule add lookup 8 pref 415
 ip rule del lookup 8
 ip rule add lookup 9 pref 416
 ip rule flush lookup 9
+ip rule add iif wan lookup 9 pref 417
+ip rule add iif e0 oif later lookup 9 pref 418
 ip -6 rule add tos CS1 lookup 7 pref 400
+ip -6 rule add iif later lookup 9 pref 402
 ip -6 rule add from fd00:1::/64 ipproto ipv6-icmp lookup 7 pref 401
 ";
 

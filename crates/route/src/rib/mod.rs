@@ -133,6 +133,12 @@ impl<A: Address> Rib<A> {
         self.table(id);
     }
 
+    /// True when a rule, or a line that marks packets, selects by the interface.
+    pub(crate) fn rules_name(&self, dev: IfIndex) -> bool {
+        let names = |select: &crate::Selector<A>| select.iif == Some(dev) || select.oif == Some(dev);
+        self.rules.iter().any(|rule| names(&rule.select)) || self.marks.iter().any(|mark| names(&mark.select))
+    }
+
     /// The nexthop objects.
     pub(crate) fn nexthops(&self) -> &Nexthops {
         &self.nexthops
