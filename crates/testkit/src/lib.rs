@@ -33,6 +33,11 @@ pub fn root() -> PathBuf {
     here.ancestors().nth(2).map(PathBuf::from).unwrap_or(here)
 }
 
+/// True when tests are to take the time and the size that they should have (`NOREF_LONG=1`), and not only what shows that they can.
+pub fn is_long() -> bool {
+    std::env::var_os("NOREF_LONG").is_some_and(|long| !long.is_empty())
+}
+
 /// The directory of data that stands beside the repository: `NOREF_SHARED`, else `../shared`. None when it is missing and this is no run of
 /// the continuous integration, where it must be there.
 ///

@@ -138,7 +138,7 @@ impl Round {
 /// Changes routes while packets pass, and returns how many changes the kernel made a second.
 fn churn(by: By) -> Option<f64> {
     let bed = Bed::beside_the_kernel()?;
-    let (count, time) = match (lab::is_long(), cfg!(debug_assertions)) {
+    let (count, time) = match (testkit::is_long(), cfg!(debug_assertions)) {
         (true, _) => (100_000, Duration::from_secs(60)),
         (false, false) => (20_000, Duration::from_secs(3)),
         // A build for debugging takes its time with each.
@@ -186,7 +186,7 @@ fn routes_that_change_as_fast_as_ip_can_lose_no_packet_and_end_as_the_kernels() 
 fn routes_that_change_as_fast_as_the_kernel_can_lose_no_packet_and_end_as_the_kernels() {
     let Some(rate) = churn(By::Messages) else { return };
     // A build for debugging leaves the kernel less of the cores, and so does a machine that is busy with other things.
-    assert!(cfg!(debug_assertions) || !lab::is_long() || rate > RATE, "{rate:.0} changes a second");
+    assert!(cfg!(debug_assertions) || !testkit::is_long() || rate > RATE, "{rate:.0} changes a second");
 }
 
 /// Starts beside a kernel with so many routes; how long it took until it forwards with all of them.
@@ -209,12 +209,12 @@ fn start_beside(count: u32) -> Option<Duration> {
 fn it_starts_beside_a_kernel_with_a_hundred_thousand_routes_in_two_seconds() {
     let Some(took) = start_beside(100_000) else { return };
     // A build for debugging takes its time, and so does a machine that is busy with other things.
-    assert!(cfg!(debug_assertions) || !lab::is_long() || took < STARTED, "{took:?}");
+    assert!(cfg!(debug_assertions) || !testkit::is_long() || took < STARTED, "{took:?}");
 }
 
 #[test]
 fn it_starts_beside_a_kernel_with_a_million_routes() {
-    if lab::is_long() && !cfg!(debug_assertions) {
+    if testkit::is_long() && !cfg!(debug_assertions) {
         start_beside(1_000_000);
     }
 }

@@ -126,11 +126,6 @@ impl Cables {
     }
 }
 
-/// True when the tests under load are to take the time that they should take, and not only what shows that they can.
-pub fn is_long() -> bool {
-    std::env::var_os("NOREF_LONG").is_some_and(|long| !long.is_empty())
-}
-
 /// None, with a word why, where a lab cannot be made; a failure where it must be.
 pub fn skip<T>(why: &str) -> Option<T> {
     skipped(&format!("{} (this needs root, iproute2, ethtool, and a kernel with veth, AF_XDP and SRv6)", why.trim_end()));

@@ -32,7 +32,7 @@ fn beside_the_kernel_stopped_under_load_and_continued_it_forwards_again() {
 }
 
 fn stop_and_continue(bed: &Bed) {
-    let stopped = if lab::is_long() { Duration::from_secs(10) } else { Duration::from_secs(2) };
+    let stopped = if testkit::is_long() { Duration::from_secs(10) } else { Duration::from_secs(2) };
     let mut told = Vec::new();
     while !told.iter().any(|(gap, lost)| *gap < stopped + AWAKE && *lost == 0) {
         assert!(told.len() < ATTEMPTS, "stopped for {stopped:?}; the gaps, and packets lost afterwards: {told:?}");
