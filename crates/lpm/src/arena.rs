@@ -84,6 +84,10 @@ impl<K: Key> Arena<K> {
     /// Makes room again of what readers have left.
     pub(crate) fn recover(&mut self) {
         let mut returned = lock(&self.returned);
+        if cfg!(debug_assertions) {
+            returned.nodes.iter().for_each(|block| self.tables.spoil_nodes(block.at, block.count));
+            returned.leaves.iter().for_each(|block| self.tables.spoil_leaves(block.at, block.count));
+        }
         returned.nodes.drain(..).for_each(|block| self.nodes.give(block));
         returned.leaves.drain(..).for_each(|block| self.leaves.give(block));
     }

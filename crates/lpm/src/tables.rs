@@ -38,6 +38,9 @@ pub(crate) const STRIDE: u8 = 6;
 /// Marks a direct word that is a node's index; values are below it.
 pub(crate) const NODE: u32 = 1 << 31;
 
+/// What a debug build has where no reader may look, until it is used again: a value that no test gives a prefix.
+const SPOILT: u32 = NODE - 2;
+
 /// A node as a value: the slots with children, the slots where a new run of answers begins, and where
 /// children and answers stand.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -203,6 +206,19 @@ impl<K: Key> Tables<K> {
         for (cell, &leaf) in cells.iter().zip(leaves) {
             cell.store(leaf, Ordering::Relaxed);
         }
+    }
+
+    /// Makes nodes that no reader can reach any more lead to what leaves have that none can reach: [`SPOILT`].
+    pub(crate) fn spoil_nodes(&self, at: u32, count: u32) {
+        let behind = self.capacity().1 as u32;
+        self.spoil_leaves(behind, 1);
+        let spoilt = Node { first_leaf: behind, ..Node::default() };
+        (at..at + count).for_each(|index| self.write_nodes(index, &[spoilt]));
+    }
+
+    /// Makes leaves that no reader can reach any more [`SPOILT`].
+    pub(crate) fn spoil_leaves(&self, at: u32, count: u32) {
+        (at..at + count).for_each(|index| self.write_leaves(index, &[SPOILT]));
     }
 
     fn check(&self, node: Node) {
