@@ -4,8 +4,8 @@
 //! long as its table is published: removing leaves the key with [`GONE`] in place of its value. So a
 //! reader that has found a key needs no second look, and probing never misses one that is there.
 
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::Key;
 

@@ -46,6 +46,7 @@ mod key;
 mod lpm;
 mod prefix;
 mod rib;
+mod sync;
 #[allow(unsafe_code, reason = "walks without checking bounds; its head says why it may")]
 mod tables;
 mod writer;

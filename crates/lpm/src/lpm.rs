@@ -1,7 +1,7 @@
 //! The table as its users see it.
 
+use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rcu::{Domain, DomainRef, Guard, Rcu};

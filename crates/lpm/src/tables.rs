@@ -23,9 +23,9 @@
 
 mod walk;
 
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::Key;
 

@@ -2,7 +2,7 @@
 //!
 //! The unsafe code here rests on the invariants in the head of [`tables`](super).
 
-use std::sync::atomic::Ordering;
+use crate::sync::Ordering;
 
 use super::{Cell, NODE, STRIDE, Tables};
 use crate::Key;
