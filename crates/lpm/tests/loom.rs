@@ -13,41 +13,55 @@ const NET: u32 = 0x0a00_0000;
 const OTHER: u32 = 0x0a80_0000;
 const HOST: u128 = 0x2001_0db8_0000_0001_0000_0000_0000_0001;
 
+/// Words of the writer's stack: it makes nodes in it, more than one of loom's threads has room for otherwise.
+const STACK: usize = 1 << 16;
+
 fn net(addr: u32, len: u8) -> Prefix<u32> {
     Prefix::new(addr, len).unwrap()
 }
 
-/// Has a reader look twice in one burst while `change` is at work, in tables as `before` makes them, and hands what it saw to `check`. As many switches
-/// between the threads as find every fault that was put in by hand.
+/// Has a reader look twice in one burst while `change` is at work, in tables as `before` makes them, and hands what it saw to `check`. The threads are switched twice at most where neither waits.
 fn model<K: lpm::Key>(
-    before: impl Fn(&Lpm<K>) + Send + Sync + 'static,
+    before: impl Fn(&Lpm<K>, &Domain) + Send + Sync + 'static,
     look: fn(&Lpm<K>, &Guard<'_>) -> u32,
     change: impl Fn(&Lpm<K>, &Domain) + Send + Sync + 'static,
     check: fn(u32, u32) -> bool,
 ) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
+    builder.max_branches = 50_000;
+    let (before, change) = (Arc::new(before), Arc::new(change));
     builder.check(move || {
-        let domain = Domain::new();
-        let table = Arc::new(Lpm::<K>::new(&domain));
-        before(&table);
-        domain.reclaim();
-        let (mut reader, seen) = (domain.reader(), Arc::clone(&table));
-        let worker = thread::spawn(move || {
-            reader.burst(|guard| {
-                let (first, second) = (look(&seen, guard), look(&seen, guard));
-                assert!(check(first, second), "{first}, then {second}");
+        let (before, change) = (Arc::clone(&before), Arc::clone(&change));
+        let writer = move || {
+            let domain = Domain::new();
+            let table = Arc::new(Lpm::<K>::new(&domain));
+            before(&table, &domain);
+            domain.reclaim();
+            let (mut reader, seen) = (domain.reader(), Arc::clone(&table));
+            let worker = thread::spawn(move || {
+                reader.burst(|guard| {
+                    let (first, second) = (look(&seen, guard), look(&seen, guard));
+                    assert!(check(first, second), "{first}, then {second}");
+                });
             });
-        });
-        change(&table, &domain);
-        worker.join().unwrap();
+            change(&table, &domain);
+            worker.join().unwrap();
+        };
+        thread::Builder::new().stack_size(STACK).spawn(writer).unwrap().join().unwrap();
     });
 }
 
 #[test]
 fn a_longer_prefix_is_seen_or_the_one_before_and_then_stays_seen() {
     model::<u32>(
-        |table| _ = table.insert(net(NET, 8), 1),
+        |table, domain| {
+            table.insert(net(NET, 8), 1);
+            // So that there is room for it, and nothing need be copied.
+            table.insert(net(NET, 24), 2);
+            table.remove(net(NET, 24));
+            domain.reclaim();
+        },
         |table, guard| table.lookup(guard, NET + 9),
         |table, _| _ = table.insert(net(NET, 24), 2),
         |first, second| matches!((first, second), (1, 1) | (1, 2) | (2, 2)),
@@ -57,7 +71,7 @@ fn a_longer_prefix_is_seen_or_the_one_before_and_then_stays_seen() {
 #[test]
 fn a_prefix_that_goes_leaves_the_shorter_one() {
     model::<u32>(
-        |table| {
+        |table, _| {
             table.insert(net(NET, 8), 1);
             table.insert(net(NET, 24), 2);
         },
@@ -70,7 +84,7 @@ fn a_prefix_that_goes_leaves_the_shorter_one() {
 #[test]
 fn cells_that_come_back_never_answer_for_what_they_were() {
     model::<u32>(
-        |table| {
+        |table, _| {
             table.insert(net(NET, 8), 1);
             table.insert(net(NET, 24), 2);
             table.insert(net(OTHER, 24), 3);
@@ -90,7 +104,7 @@ fn cells_that_come_back_never_answer_for_what_they_were() {
 #[test]
 fn a_host_is_found_whole_or_not_at_all() {
     model::<u128>(
-        |table| _ = table.insert(Prefix::host(HOST + 1), 1),
+        |table, _| _ = table.insert(Prefix::host(HOST + 1), 1),
         |table, guard| table.lookup(guard, HOST),
         |table, _| {
             table.insert(Prefix::host(HOST), 2);
@@ -103,7 +117,7 @@ fn a_host_is_found_whole_or_not_at_all() {
 #[test]
 fn a_host_that_goes_and_comes_back_has_its_own_value_each_time() {
     model::<u128>(
-        |table| {
+        |table, _| {
             table.insert(Prefix::host(HOST), 1);
             table.insert(Prefix::host(HOST + 1), 9);
         },

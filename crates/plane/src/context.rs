@@ -20,6 +20,8 @@ pub(crate) struct Context<'a, 'g> {
     /// What behaviours and headends may know, but for the packet's part in it.
     pub(crate) env: Env<'g>,
     pub(crate) refs: RouteRefs,
+    /// What lookups of this burst find holds for, if for anything.
+    pub(crate) generation: Option<u64>,
     /// IPv4 lookups outside of VRFs depend on the destination alone.
     pub(crate) plain4: bool,
     /// As `plain4` for IPv6.
@@ -49,6 +51,7 @@ impl<'a, 'g> Context<'a, 'g> {
                 l2_len: 0,
             },
             refs,
+            generation: tables.network.generation(),
             plain4: tables.network.v4.is_plain(guard),
             plain6: tables.network.v6.is_plain(guard),
             local_given4: tables.network.v4.is_local_given(),

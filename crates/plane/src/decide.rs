@@ -21,9 +21,13 @@ pub(crate) fn settle<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, mut verdict:
             Verdict::Route6(lookup) => match enter6(cx, packet, &lookup) {
                 Ok(()) => {
                     let flow = flow6(cx, packet, &lookup);
+                    let fib = &cx.tables.network.v6;
+                    // A trace tells rule and table of each lookup.
+                    let remembers = (lookup.configured || lookup.nexthop.is_some()) && !ledger.is_tracing();
                     let answer = match lookup.table {
-                        Some(table) => cx.tables.network.v6.lookup_table(cx.guard, table, &flow, cx.refs),
-                        None => Some(cx.tables.network.v6.lookup(cx.guard, &flow, cx.refs)),
+                        _ if remembers => ledger.found6.lookup(cx.guard, fib, cx.generation, lookup.table, &flow, cx.refs),
+                        Some(table) => fib.lookup_table(cx.guard, table, &flow, cx.refs),
+                        None => Some(fib.lookup(cx.guard, &flow, cx.refs)),
                     };
                     route6(cx, packet, &lookup, answer, ledger)
                 }
@@ -163,7 +167,7 @@ fn headend<'g>(
     match seg6::headend(cx, packet, id, inner, dev, ledger) {
         Ok(table) => {
             packet.by_sid = false;
-            Verdict::Route6(Lookup6 { table, local: true, ..Lookup6::default() })
+            Verdict::Route6(Lookup6 { table, local: true, configured: true, ..Lookup6::default() })
         }
         Err(reason) => Verdict::Drop(reason),
     }

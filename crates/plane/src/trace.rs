@@ -1,8 +1,10 @@
 //! The way of a packet in words, a line a step.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 
 use port::Time;
+use route::DstCache;
 
 /// One step of one packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,10 +26,12 @@ impl fmt::Display for Step {
     }
 }
 
-/// Counters, and steps when they are wanted: all that deciding writes down.
+/// Counters, routes found lately, and steps when they are wanted: all that deciding writes down.
 #[derive(Default)]
 pub(crate) struct Ledger {
     pub(crate) counters: crate::Counters,
+    /// For destinations that stand in the configuration.
+    pub(crate) found6: DstCache<Ipv6Addr>,
     steps: Option<Vec<Step>>,
 }
 

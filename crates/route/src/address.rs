@@ -19,6 +19,9 @@ pub trait Address: Copy + Eq + Ord + Hash + Debug + Display + Into<IpAddr> + Sen
     /// From an integer.
     fn from_key(key: Self::Key) -> Self;
 
+    /// The bits in two halves, of which an IPv4 address has the second only.
+    fn halves(self) -> [u64; 2];
+
     /// From an integer of 128 bits; none when it is beyond the last address.
     fn from_bits(bits: u128) -> Option<Self>;
 
@@ -45,6 +48,11 @@ impl Address for Ipv4Addr {
         Ipv4Addr::from(key)
     }
 
+    #[inline]
+    fn halves(self) -> [u64; 2] {
+        [0, u32::from(self).into()]
+    }
+
     fn from_bits(bits: u128) -> Option<Ipv4Addr> {
         u32::try_from(bits).ok().map(Ipv4Addr::from)
     }
@@ -68,6 +76,12 @@ impl Address for Ipv6Addr {
 
     fn from_key(key: u128) -> Ipv6Addr {
         Ipv6Addr::from(key)
+    }
+
+    #[inline]
+    fn halves(self) -> [u64; 2] {
+        let key = u128::from(self);
+        [(key >> 64) as u64, key as u64]
     }
 
     fn from_bits(bits: u128) -> Option<Ipv6Addr> {

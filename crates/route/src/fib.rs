@@ -13,6 +13,8 @@ use crate::{Address, Dst, DstRef, Flow, IfIndex, Kind, Marks, Prefix, TableId};
 pub struct Answer<'g> {
     /// The route; of kind [`Kind::NoRoute`] when no table had one.
     pub dst: DstRef<'g>,
+    /// Its number, to be asked of [`Fib::route`]; 0 when no table had one, or where that is not told.
+    pub number: u32,
     /// The table it stands in.
     pub table: TableId,
     /// Preference of the rule that led there.
@@ -24,7 +26,7 @@ pub struct Answer<'g> {
 impl<'g> Answer<'g> {
     /// An answer of which only the route is known: table and rule are for traces.
     pub fn untraced(dst: DstRef<'g>) -> Answer<'g> {
-        Answer { dst, table: TableId(0), rule: 0, by_rule: false }
+        Answer { dst, number: 0, table: TableId(0), rule: 0, by_rule: false }
     }
 }
 
@@ -124,7 +126,7 @@ impl<A: Address> Fib<A> {
                 }
             }
         };
-        found.unwrap_or_else(|| Answer { dst: self.null(guard, refs), table: TableId(0), rule: 0, by_rule: false })
+        found.unwrap_or_else(|| Answer::untraced(self.null(guard, refs)))
     }
 
     /// What a rule that is for the packet answers; none when the next rule is to be asked.
@@ -139,15 +141,15 @@ impl<A: Address> Fib<A> {
     ) -> Option<Answer<'g>> {
         if let Step::Refuse(kind) = step {
             let dst = self.refusal(guard, *kind, refs)?;
-            return Some(Answer { dst, table: TableId(0), rule: rule.pref, by_rule: true });
+            return Some(Answer { rule: rule.pref, by_rule: true, ..Answer::untraced(dst) });
         }
         let table = policy.table_of(step, flow)?;
-        let dst = self.lookup_in(guard, table, flow, refs)?;
+        let (number, dst) = self.lookup_in(guard, table, flow, refs)?;
         let elsewhere = || flow.bound && dst.hops().all(|hop| hop.dev != flow.oif);
         if elsewhere() || policy.suppresses(rule, &dst) {
             return None;
         }
-        Some(Answer { dst, table: table.id, rule: rule.pref, by_rule: false })
+        Some(Answer { dst, number, table: table.id, rule: rule.pref, by_rule: false })
     }
 
     /// What a rule refuses by.
@@ -160,18 +162,18 @@ impl<A: Address> Fib<A> {
     /// Asks one table only, for which there need be no rule. None when the table does not exist.
     pub fn lookup_table<'g>(&self, guard: &Guard<'g>, id: TableId, flow: &Flow<A>, refs: RouteRefs) -> Option<Answer<'g>> {
         let table = self.policy.load(guard).table(id)?;
-        let dst = self.lookup_in(guard, table, flow, refs).unwrap_or_else(|| self.null(guard, refs));
-        Some(Answer { dst, table: id, rule: 0, by_rule: false })
+        let (number, dst) = self.lookup_in(guard, table, flow, refs).unwrap_or_else(|| (0, self.null(guard, refs)));
+        Some(Answer { dst, number, table: id, rule: 0, by_rule: false })
     }
 
-    /// The route in `table`; none when it has none or says `throw`.
-    fn lookup_in<'g>(&self, guard: &Guard<'g>, table: &Table<A>, flow: &Flow<A>, refs: RouteRefs) -> Option<DstRef<'g>> {
+    /// The route in `table` and its number; none when it has none or says `throw`.
+    fn lookup_in<'g>(&self, guard: &Guard<'g>, table: &Table<A>, flow: &Flow<A>, refs: RouteRefs) -> Option<(u32, DstRef<'g>)> {
         self.found(guard, self.look(guard, table, flow), refs)
     }
 
-    /// The route in `table`, also one that says `throw`.
+    /// The route in `table` and its number, also one that says `throw`.
     #[inline]
-    pub(crate) fn look<'g>(&self, guard: &Guard<'g>, table: &Table<A>, flow: &Flow<A>) -> Option<DstRef<'g>> {
+    pub(crate) fn look<'g>(&self, guard: &Guard<'g>, table: &Table<A>, flow: &Flow<A>) -> Option<(u32, DstRef<'g>)> {
         let ask =
             || if flow.dst.is_link_scoped() { self.lookup_scoped(guard, table, flow) } else { table.lpm.lookup(guard, flow.dst.key()) };
         let mut id = ask();
@@ -187,7 +189,7 @@ impl<A: Address> Fib<A> {
     }
 
     /// The route of this number; where it says that it is for some packets only, the one that takes this. None when there is none, or was.
-    fn decided<'g>(&self, guard: &Guard<'g>, id: u32, flow: &Flow<A>) -> Option<DstRef<'g>> {
+    fn decided<'g>(&self, guard: &Guard<'g>, mut id: u32, flow: &Flow<A>) -> Option<(u32, DstRef<'g>)> {
         let mut dst = self.dsts.get(guard, id)?;
         // Each step leads to a shorter prefix.
         for _ in 0..=A::BITS {
@@ -196,9 +198,9 @@ impl<A: Address> Fib<A> {
             if next == 0 {
                 break;
             }
-            dst = self.dsts.get(guard, next)?;
+            (id, dst) = (next, self.dsts.get(guard, next)?);
         }
-        Some(dst)
+        Some((id, dst))
     }
 
     /// On a link a longer prefix of another interface does not count.
@@ -214,9 +216,9 @@ impl<A: Address> Fib<A> {
 
     /// The route of a leaf, counted if references are. None is a miss.
     #[inline]
-    fn found<'g>(&self, guard: &Guard<'g>, dst: Option<DstRef<'g>>, refs: RouteRefs) -> Option<DstRef<'g>> {
-        match dst {
-            Some(dst) if dst.kind != Kind::Throw => Some(if refs == RouteRefs::Counted { dst.hold() } else { dst }),
+    fn found<'g>(&self, guard: &Guard<'g>, found: Option<(u32, DstRef<'g>)>, refs: RouteRefs) -> Option<(u32, DstRef<'g>)> {
+        match found {
+            Some((id, dst)) if dst.kind != Kind::Throw => Some((id, if refs == RouteRefs::Counted { dst.hold() } else { dst })),
             _ => {
                 if refs == RouteRefs::Counted {
                     drop(self.null(guard, refs));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rcu::{Domain, Rcu};
 
 use crate::draft::Draft;
+use crate::generation::Generation;
 use crate::naming::Naming;
 use crate::rib::Rib;
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
 /// What workers read. Nothing in it is changed under them: a change publishes a new value.
 pub struct Network {
     domain: Arc<Domain>,
+    generation: Generation,
     /// Interfaces.
     pub links: Rcu<Links>,
     /// Settings of the router as a whole.
@@ -33,6 +35,13 @@ impl Network {
     /// The RCU domain that everything here is published in.
     pub fn domain(&self) -> &Arc<Domain> {
         &self.domain
+    }
+
+    /// The number of the state of all this that was committed last, for a burst that begins: what was found in one state need not hold in another. None while a
+    /// commit is under way.
+    #[inline]
+    pub fn generation(&self) -> Option<u64> {
+        self.generation.now()
     }
 }
 
@@ -105,6 +114,7 @@ impl Editor {
             v6: Fib::new(&domain),
             neighbours: Neighbours::new(&domain),
             domain: domain.clone(),
+            generation: Generation::default(),
         });
         let mut editor = Editor {
             network,
@@ -140,6 +150,7 @@ impl Editor {
 
     /// Makes all changes since the last commit visible to workers.
     pub fn commit(&mut self) {
+        self.network.generation.step();
         if self.links.is_changed() {
             if !self.mirrors {
                 self.add_missing_link_locals();
@@ -164,6 +175,7 @@ impl Editor {
         self.naming.begin();
         self.rib4.commit(v4, neighbours, &mut self.naming, &self.links, regrouped);
         self.rib6.commit(v6, neighbours, &mut self.naming, &self.links, regrouped);
+        self.network.generation.step();
     }
 
     /// Takes back all changes since the last commit: no worker has seen any of them.

@@ -48,12 +48,12 @@ impl<A: Address> Fib<A> {
                 _ => {}
             }
         }
-        Answer { dst: self.null(guard, RouteRefs::Noref), table: TableId(0), rule: 0, by_rule: false }
+        Answer::untraced(self.null(guard, RouteRefs::Noref))
     }
 
     /// The route of a table, as workers find it; also one that says `throw`.
     pub fn route_in<'g>(&self, guard: &Guard<'g>, table: TableId, flow: &Flow<A>) -> Option<DstRef<'g>> {
-        self.look(guard, self.policy.load(guard).table(table)?, flow)
+        self.look(guard, self.policy.load(guard).table(table)?, flow).map(|(_, dst)| dst)
     }
 
     fn meet<'g>(
@@ -67,7 +67,8 @@ impl<A: Address> Fib<A> {
         if !rule.select.matches(flow) {
             return (Outcome::Unlike(rule.select.unlike(flow).unwrap_or("not")), None);
         }
-        let answer = |dst, table, by_rule| (Outcome::Answers(table), Some(Answer { dst, table, rule: rule.pref, by_rule }));
+        let answer =
+            |dst, table, by_rule| (Outcome::Answers(table), Some(Answer { table, rule: rule.pref, by_rule, ..Answer::untraced(dst) }));
         let table = match step {
             Step::Nop => return (Outcome::Nop, None),
             Step::Goto(place) => return (policy.rules.get(*place as usize).map_or(Outcome::Nop, |to| Outcome::Goto(to.rule.pref)), None),

@@ -34,6 +34,8 @@ pub struct Lookup6 {
     pub vrf: Option<TableId>,
     /// A local address may be the answer; otherwise such a packet is dropped.
     pub local: bool,
+    /// The destination stands in the configuration (a policy's first segment), and so is asked for again and again.
+    pub configured: bool,
 }
 
 /// How to route an IPv4 packet.

@@ -72,7 +72,8 @@ fn every_answer_is_of_the_state_before_a_commit_or_behind_it() {
     let (tries, process) = before.expect("a round");
     assert!(asked > changes, "{asked}");
     assert!(waiting < PENDING, "{waiting}");
-    assert!(writer.memory() < tries + tries / 3, "{} bytes, {tries} before", writer.memory());
+    // A trie is made anew when more than half of it is holes.
+    assert!(writer.memory() < 2 * tries, "{} bytes, {tries} before", writer.memory());
     assert!(resident() < process + GROWTH, "{} bytes, {process} before", resident());
 }
 

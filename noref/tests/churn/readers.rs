@@ -1,13 +1,13 @@
 //! Two threads that ask all the time.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Scope as Threads, ScopedJoinHandle};
 
 use rcu::{Guard, Reader};
-use route::{Address, DstRef, Fib, Flow, IfIndex, Network, RouteRefs, Scope, TableId};
+use route::{Address, DstCache, DstRef, Fib, Flow, IfIndex, Network, RouteRefs, Scope, TableId};
 use testkit::rng::Rng;
 
 use crate::model::Seen;
@@ -43,7 +43,14 @@ impl<'t> Readers<'t> {
     pub fn start(scope: &'t Threads<'t, '_>, shared: &'t Shared<'t>, number: usize) -> Readers<'t> {
         let start = |n: usize| {
             let ((go, told), (tell, seen)) = (channel::<Arc<Favourites>>(), channel());
-            let mut asker = Asker { shared, reader: shared.network.domain().reader(), random: Rng::new(100 + n as u64), seen: Vec::new() };
+            let mut asker = Asker {
+                shared,
+                reader: shared.network.domain().reader(),
+                random: Rng::new(100 + n as u64),
+                seen: Vec::new(),
+                found4: DstCache::default(),
+                found6: DstCache::default(),
+            };
             let thread = scope.spawn(move || {
                 while let Ok(favourites) = told.recv() {
                     if tell.send(asker.round(&favourites)).is_err() {
@@ -75,6 +82,8 @@ struct Asker<'s> {
     reader: Reader,
     random: Rng,
     seen: Vec<Seen>,
+    found4: DstCache<Ipv4Addr>,
+    found6: DstCache<Ipv6Addr>,
 }
 
 impl Asker<'_> {
@@ -96,18 +105,19 @@ impl Asker<'_> {
 
     /// Asks one table for some addresses, one by one or together.
     fn burst(&mut self, favourites: &Favourites) {
-        let Asker { shared, reader, random, seen } = self;
+        let Asker { shared, reader, random, seen, found4, found6 } = self;
         let favourite = (random.below(2) == 0).then(|| *random.choose(favourites));
         let place = &shared.places[favourite.map_or_else(|| random.below(shared.places.len()), |(at, _)| at)];
         let addrs: [IpAddr; BURST] = std::array::from_fn(|_| {
             let net = favourite.map_or_else(|| place.prefix(random), |(_, net)| net);
-            tables::within(net, random)
+            // Some addresses again and again, for whom remembers answers.
+            if random.below(2) == 0 { net.0 } else { tables::within(net, random) }
         });
         let mut answers = [0; BURST];
         let from = shared.version.load(Ordering::Acquire);
         reader.burst(|guard| match place.v6 {
-            false => ask(guard, &shared.network.v4, place.id, &addrs.map(tables::v4), &mut answers, random),
-            true => ask(guard, &shared.network.v6, place.id, &addrs.map(tables::v6), &mut answers, random),
+            false => ask(guard, shared.network, found4, place.id, &addrs.map(tables::v4), &mut answers, random),
+            true => ask(guard, shared.network, found6, place.id, &addrs.map(tables::v6), &mut answers, random),
         });
         let to = shared.version.load(Ordering::Acquire);
         let answered = addrs.into_iter().zip(answers);
@@ -115,16 +125,47 @@ impl Asker<'_> {
     }
 }
 
-/// As the packet path asks: by the rules or in a table, one by one or a batch.
-fn ask<A: Address>(guard: &Guard<'_>, fib: &Fib<A>, table: TableId, addrs: &[A; BURST], answers: &mut [u8; BURST], random: &mut Rng) {
+/// A family's tables.
+trait Asked: Address {
+    fn fib(network: &Network) -> &Fib<Self>;
+}
+
+impl Asked for Ipv4Addr {
+    fn fib(network: &Network) -> &Fib<Ipv4Addr> {
+        &network.v4
+    }
+}
+
+impl Asked for Ipv6Addr {
+    fn fib(network: &Network) -> &Fib<Ipv6Addr> {
+        &network.v6
+    }
+}
+
+/// As the packet path asks: by the rules or in a table, one by one, remembering answers, or a batch.
+fn ask<A: Asked>(
+    guard: &Guard<'_>,
+    network: &Network,
+    found: &mut DstCache<A>,
+    table: TableId,
+    addrs: &[A; BURST],
+    answers: &mut [u8; BURST],
+    random: &mut Rng,
+) {
+    let (fib, generation) = (A::fib(network), network.generation());
     let flow = |addr| Flow::new(addr, IfIndex(2));
-    let alone = |addr| match table {
-        TableId::MAIN => fib.lookup(guard, &flow(addr), RouteRefs::Noref).dst,
-        _ => fib.lookup_table(guard, table, &flow(addr), RouteRefs::Noref).expect("the table is there").dst,
+    let named = (table != TableId::MAIN).then_some(table);
+    let alone = |addr| match named {
+        None => fib.lookup(guard, &flow(addr), RouteRefs::Noref).dst,
+        Some(table) => fib.lookup_table(guard, table, &flow(addr), RouteRefs::Noref).expect("the table is there").dst,
     };
-    if random.below(2) == 0 {
+    let way = random.below(3);
+    if way < 2 {
         for (answer, addr) in answers.iter_mut().zip(addrs) {
-            *answer = gateway(&alone(*addr));
+            *answer = match way {
+                0 => gateway(&alone(*addr)),
+                _ => gateway(&found.lookup(guard, fib, generation, named, &flow(*addr), RouteRefs::Noref).expect("the table is there").dst),
+            };
         }
         return;
     }

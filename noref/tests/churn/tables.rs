@@ -63,7 +63,7 @@ pub fn load(all: Prefixes, tables: u32, each: usize) -> (Writer, Vec<Place>, Mod
         let fresh = place.prefixes.iter().enumerate().filter(|(_, net)| model.get(place.id, **net) == 0);
         let changes: Vec<_> =
             fresh.map(|(k, net)| Change { table: place.id, net: *net, before: 0, after: (k % GATEWAYS) as u8 + 1 }).collect();
-        changes.chunks(1000).for_each(|changes| writer.commit(changes, &mut model));
+        writer.commit(&changes, &mut model);
         places.push(place);
     }
     (writer, places, model)

@@ -80,6 +80,36 @@ fn the_first_segment_is_looked_up_anew_for_every_input_context() {
 }
 
 #[test]
+fn forwarded_and_own_packets_two_vrfs_and_two_marks_never_share_a_way_to_the_first_segment() {
+    // Its own packets by e0, marked ones by e1 and e2, those of the tenant on e3 by its own table's e3, all others by e2.
+    let mut lines = format!(
+        "ip link add red type vrf table 10\nip link set red up\nip link set e3 master red\nip -6 addr replace fd00:3::1/64 dev e3 nodad\n\
+         ip -6 neigh replace fd00:3::2 lladdr 02:00:00:00:0f:03 dev e3 nud permanent\nip -6 route add vrf red {0} via fd00:3::2 dev e3\n\
+         ip -6 route add vrf red {FAR6} encap seg6 mode encap segs {0} dev e3\n\
+         mark add ipproto udp dport 1 set 1\nmark add ipproto udp dport 2 set 2\nip -6 route add {0} via fd00:2::2 dev e2\n\
+         ip -6 route add {FAR6} encap seg6 mode encap segs {0} dev e1\n",
+        segment(1)
+    );
+    for (number, port, select) in [(101, 1, "fwmark 1"), (102, 2, "fwmark 2"), (103, 0, "iif lo")] {
+        lines += &format!("ip -6 route add table {number} {} via fd00:{port}::2 dev e{port}\n", segment(1));
+        lines += &format!("ip -6 rule add to fc00:2::/32 {select} lookup {number} pref {number}\n");
+    }
+    let mut router = Router::with(&lines);
+    let packet = |port: u8, dport| framed(to_router(port), Ipv6::new(HOST6, FAR6) / Udp::new(9, dport) / b"data");
+    // Far asks the router itself, whose answer goes back through the policy.
+    let asks = || framed(to_router(1), Ipv6::new(FAR6, "fd00:1::1".parse().unwrap()) / Icmp6::echo(1, 2) / b"ping");
+    for round in 0..6 {
+        let ways = [(0, 1, 1), (0, 2, 2), (0, 3, 2), (3, 3, 3), (3, 1, 1)];
+        for n in 0..ways.len() {
+            let (from, dport, to) = ways[(n * (round % 4 + 1) + round) % ways.len()];
+            let left = router.send(from.into(), packet(from, dport));
+            assert_eq!(left.iter().map(|(port, _)| *port).collect::<Vec<_>>(), [to], "from e{from} to port {dport}, round {round}");
+            assert_eq!(router.send(1, asks()).iter().map(|(port, _)| *port).collect::<Vec<_>>(), [0], "its own answer");
+        }
+    }
+}
+
+#[test]
 fn an_unreachable_default_in_the_vrf_drops_encapsulated_packets_by_name() {
     let mut router = Router::with(&format!(
         "ip link add vrf10 type vrf table 10\nip link set vrf10 up\nip link set e3 master vrf10\nip -6 addr replace fd00:3::1/64 dev e3 nodad\n\

@@ -35,7 +35,7 @@ impl Pass<'_, '_, '_> {
 
     /// IPv6 packets ask for a route, if one address is all it takes.
     pub(super) fn route_to(&mut self, places: Range<usize>, state: State, lookup: &Lookup6) {
-        let Lookup6 { nexthop, oif, table, vrf, local } = *lookup;
+        let Lookup6 { nexthop, oif, table, vrf, local, configured: _ } = *lookup;
         let scope = self.scope(vrf, table).filter(|_| oif.is_none() && self.cx.plain6 && self.lookups < MAX_LOOKUPS);
         let nexthop = nexthop.map(Address::key);
         let question = |buf: &mut Buf| {

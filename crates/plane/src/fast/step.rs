@@ -217,7 +217,7 @@ impl<'g> Pass<'_, '_, 'g> {
             let env = &self.here.env;
             let put_on = |buf| seg6::put_on(policy, source, buf, inner, env).map_err(|reason| failed = Some(reason)).is_ok();
             let done = self.frames[at..end].iter_mut().map(put_on).take_while(|&done| done).count();
-            self.route_to(at..at + done, state, &Lookup6 { local: true, ..Lookup6::default() });
+            self.route_to(at..at + done, state, &Lookup6 { local: true, configured: true, ..Lookup6::default() });
             at += done;
             if let Some(reason) = failed {
                 self.leave_to(at, &state, if inner == Inner::V4 { Version::V4 } else { Version::V6 }, Verdict::Drop(reason));

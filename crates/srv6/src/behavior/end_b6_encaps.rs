@@ -6,7 +6,7 @@ use route::DropReason;
 use crate::advance;
 use crate::attributes::required;
 use crate::descriptor::{Behavior, Descriptor, Uniform};
-use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Inner, Mode, Next, Policy};
+use crate::{Attr, AttrSet, Attributes, BuildError, Env, Flavors, Inner, Lookup6, Mode, Next, Policy};
 
 /// The row of End.B6.Encaps.
 pub static DESCRIPTOR: Descriptor = Descriptor {
@@ -31,7 +31,7 @@ struct EndB6Encaps {
 
 impl Uniform for EndB6Encaps {
     fn wish(&self) -> Next {
-        Next::Onward
+        Next::Route6(Lookup6 { configured: true, ..Lookup6::default() })
     }
 
     #[inline]
@@ -53,7 +53,7 @@ mod tests {
         let srh = SegmentList { segments: vec![OTHER, MIDDLE], hmac: 0 };
         let sid = Sid::build(&DESCRIPTOR, &Attributes { srh: Some(srh), ..Attributes::default() }).unwrap();
         let mut buf = Packet::to(SID).hop_limit(9).srh(1, &[LAST, SID]).carrying(proto::UDP, b"eight by").build();
-        assert_eq!(sid.input(&mut buf, &env()), Ok(Next::Onward));
+        assert_eq!(sid.input(&mut buf, &env()), Ok(Next::Route6(Lookup6 { configured: true, ..Lookup6::default() })));
         let inner = Packet::to(LAST).hop_limit(9).srh(0, &[LAST, SID]).carrying(proto::UDP, b"eight by").build();
         let after = Packet::to(OTHER).from(TUNSRC).hop_limit(9).srh(1, &[MIDDLE, OTHER]).carrying(proto::IPV6, &inner);
         assert_eq!(buf[..], after.build()[..]);
