@@ -59,6 +59,9 @@ pub struct Row {
     /// Tables that are asked in vain before the one with the route, beside `local`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tables_missed: Option<usize>,
+    /// Rules that are for other packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_rules: Option<usize>,
     pub workers: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noref: Option<Figure>,

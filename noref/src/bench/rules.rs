@@ -15,9 +15,11 @@ use crate::failure::Failure;
 const MOST: usize = 3;
 /// Their numbers begin here.
 const FIRST_TABLE: usize = 100;
+/// Rules that are for other packets, in the last row.
+const OTHERS: usize = 1000;
 
 impl Bench {
-    /// Measures with no table in the way, with one, and so on, and prints the rows. The rules are gone again afterwards.
+    /// Measures with no table in the way, with one, and so on, at last with many rules beside, and prints the rows. The rules are gone again afterwards.
     ///
     /// # Errors
     /// Those of standard output.
@@ -29,23 +31,28 @@ impl Bench {
         let way = Way { name: "SYN", random: false, frames: [frames::syn(dst)].into_iter().collect(), sent: 74 };
         let mut table = Table::new();
         let mut rows = Vec::new();
-        for missed in 0..=MOST {
-            if missed > 0 {
-                add_rule(router, missed)?;
+        for (missed, others) in (0..=MOST).map(|missed| (missed, 0)).chain([(MOST, OTHERS)]) {
+            match (missed, others) {
+                (0, _) => {}
+                (_, 0) => add_rule(router, missed)?,
+                _ => apply(router, &other_rules(|n| format!("add from 2001:db8:0:{n:x}::/64 lookup {FIRST_TABLE} pref")))?,
             }
             let measured = self.way(router, &way, |row| Row {
-                way: match missed {
-                    0 => "SYN, no table missed".to_owned(),
-                    1 => "SYN, 1 table missed".to_owned(),
-                    _ => format!("SYN, {missed} tables missed"),
+                way: match (missed, others) {
+                    (0, _) => "SYN, no table missed".to_owned(),
+                    (1, _) => "SYN, 1 table missed".to_owned(),
+                    (_, 0) => format!("SYN, {missed} tables missed"),
+                    _ => format!("SYN, {missed} tables missed, {others} rules"),
                 },
                 tables_missed: Some(missed),
-                patches: Patches::rules(missed),
+                other_rules: Some(others),
+                patches: if others == 0 { Patches::rules(missed) } else { None },
                 ..row
             });
             table.print(&measured, &mut self.stdout)?;
             rows.extend(measured);
         }
+        apply(router, &other_rules(|_| "del pref".to_owned()))?;
         for missed in 1..=MOST {
             let table = FIRST_TABLE + missed;
             apply(router, &format!("-6 rule del pref {table}\n-6 route del 2001:db8:{missed}::/48 table {table}\n"))?;
@@ -66,6 +73,11 @@ fn add_rule(router: &mut Router, missed: usize) -> Result<(), Failure> {
         router,
         &format!("-6 route add 2001:db8:{missed}::/48 via fd00:1::102 dev e1 table {table}\n-6 rule add pref {table} lookup {table}\n"),
     )
+}
+
+/// A line for each of the rules that are for other packets, which says this of it and its preference.
+fn other_rules(what: impl Fn(usize) -> String) -> String {
+    (1..=OTHERS).map(|n| format!("-6 rule {} {}\n", what(n), OTHERS + n)).collect()
 }
 
 fn apply(router: &mut Router, lines: &str) -> Result<(), Failure> {

@@ -51,6 +51,7 @@ impl Bench {
                 destinations: if way.random { "random" } else { "one" },
                 bytes: way.frames.frame_len(),
                 tables_missed: None,
+                other_rules: None,
                 workers,
                 ratio: now.zip(mpps(&counted)).map(|(noref, counted)| noref.against(counted)),
                 against_one_worker: now.zip(alone).filter(|_| workers != 1).map(|(now, alone)| now.against(alone)),

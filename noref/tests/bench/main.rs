@@ -123,10 +123,12 @@ fn every_way_is_measured_and_every_packet_forwarded() {
 }
 
 #[test]
-fn packets_pass_none_to_three_tables_that_miss() {
-    let missed: Vec<_> = rows(all(), "rules").iter().map(|row| row["tables_missed"].as_u64().unwrap()).collect();
-    let expected: Vec<_> = (0..=3).flat_map(|missed| workers().into_iter().map(move |_| missed)).collect();
-    assert_eq!(missed, expected);
+fn packets_pass_none_to_three_tables_that_miss_and_a_thousand_rules() {
+    let number = |row: &Value, name: &str| row[name].as_u64().unwrap();
+    let measured: Vec<_> = rows(all(), "rules").iter().map(|row| (number(row, "tables_missed"), number(row, "other_rules"))).collect();
+    let series = (0..=3).map(|missed| (missed, 0)).chain([(3, 1000)]);
+    let expected: Vec<_> = series.flat_map(|row| workers().into_iter().map(move |_| row)).collect();
+    assert_eq!(measured, expected);
 }
 
 #[test]
