@@ -116,7 +116,7 @@ pub fn forward(tables: Arc<Tables>, seed: u64, done: &AtomicBool) -> u64 {
             worker.receive(0, buf, now);
         }
         worker.run();
-        worker.drain(|sent| left += u64::from(check_sent(sent.port, &sent.buf)));
+        worker.drain(|sent| left += u64::from(check_sent(sent.port, sent.buf)));
         if random.below(2) == 0 {
             worker.online()
         } else {
