@@ -12,7 +12,7 @@ use testkit::replay::Scratch;
 use testkit::route_changes::{Change, HostRoute, RouteChanges};
 
 use crate::bed::Bed;
-use crate::lab::{self, Lab};
+use crate::lab::Lab;
 
 /// How long it may take until the tables are the kernel's.
 const SETTLED: Duration = Duration::from_secs(30);

@@ -10,7 +10,6 @@ use testkit::route_changes::Change;
 
 use crate::bed::{Bed, EAST};
 use crate::churn::{By, ROOM, Round, assert_equal_to_the_kernel, median};
-use crate::lab;
 use crate::traffic::frame;
 
 /// Frames that are made at once: some milliseconds of them.
@@ -19,7 +18,7 @@ const AT_ONCE: u32 = 8192;
 #[test]
 fn at_top_rate_while_routes_change_nothing_stalls_and_memory_stays_flat() {
     let Some(bed) = Bed::beside_the_kernel() else { return };
-    let (count, time) = if lab::is_long() { (10_000, Duration::from_secs(600)) } else { (1_000, Duration::from_secs(3)) };
+    let (count, time) = if testkit::is_long() { (10_000, Duration::from_secs(600)) } else { (1_000, Duration::from_secs(3)) };
     let rounds = [
         Round::new(&bed.lab, Change::Add, 0..count, 1),
         Round::new(&bed.lab, Change::Replace, 0..count, 2),

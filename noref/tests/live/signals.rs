@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use testkit::golden::PORTS;
 
 use crate::bed::Bed;
-use crate::lab;
 use crate::router::Router;
 
 /// How long the kernel may take until it forwards when noref is dead.
