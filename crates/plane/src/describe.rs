@@ -2,11 +2,23 @@
 
 use std::fmt::Write;
 
+use route::VLAN_NUMBER;
 use wire::ext::{self, Target};
 use wire::{EtherType, arp, icmp4, icmp6, ipv4, ipv6, proto, srh};
 
-/// What an Ethernet frame carries.
-pub(crate) fn payload(ethertype: EtherType, bytes: &[u8]) -> String {
+/// What an Ethernet frame carries, behind its tags.
+pub(crate) fn payload(mut ethertype: EtherType, mut bytes: &[u8]) -> String {
+    let mut tags = String::new();
+    while let EtherType::VLAN | EtherType::QINQ = ethertype {
+        let Some((&[a, b, c, d], behind)) = bytes.split_first_chunk() else { return tags + "cut VLAN tag" };
+        let (control, service) = (u16::from_be_bytes([a, b]), if ethertype == EtherType::QINQ { "service " } else { "" });
+        let _ = write!(tags, "{service}VLAN {} priority {}, ", control & VLAN_NUMBER, control >> 13);
+        (ethertype, bytes) = (EtherType(u16::from_be_bytes([c, d])), behind);
+    }
+    tags + &untagged(ethertype, bytes)
+}
+
+fn untagged(ethertype: EtherType, bytes: &[u8]) -> String {
     match ethertype {
         EtherType::IPV4 => ip4(bytes),
         EtherType::IPV6 => ip6(bytes),
@@ -96,4 +108,16 @@ pub(crate) fn error6(kind: u8, code: u8) -> String {
         _ => "error",
     };
     format!("ICMPv6 {name} (type {kind} code {code})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_stand_in_front_of_what_they_are_put_around() {
+        let behind_type = [0, 100, 0x81, 0, 0xa0, 10, 0x08, 0x06];
+        assert_eq!(payload(EtherType::QINQ, &behind_type), "service VLAN 100 priority 0, VLAN 10 priority 5, malformed ARP");
+        assert_eq!(payload(EtherType::VLAN, &behind_type[..3]), "cut VLAN tag");
+    }
 }

@@ -37,6 +37,7 @@ pub(crate) fn input<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, ledger: &mut 
                 }
                 (packet.iif, packet.dev, packet.priority) = (vlan.index, vlan.index, vlan.vlan.priority(control));
                 ledger.counters.link_mut(vlan.index).received.add(packet.buf.len() - tags);
+                ledger.step(packet, "vlan", || format!("on {}", vlan.name));
                 link = vlan;
             }
             // VID 0 carries a priority only: the frame belongs to the interface itself (IEEE 802.1Q §9.6), however many such tags it has.
