@@ -72,6 +72,8 @@ fn lane(name: &str, random: bool) -> Lane<'static> {
 #[bench::end_b6_encaps("End.B6.Encaps", false)]
 #[bench::h_encaps_ipv4("H.Encaps of IPv4", false)]
 #[bench::h_encaps_ipv6("H.Encaps of IPv6", false)]
+#[bench::vlan_ipv4("IPv4 between VLANs", false)]
+#[bench::vlan_ipv6("IPv6 between VLANs", false)]
 fn packets(mut lane: Lane<'static>) -> Lane<'static> {
     for _ in 0..COUNTED / BURST {
         lane.burst();

@@ -32,6 +32,12 @@ pub fn ip6(dst: Ipv6Addr) -> Vec<u8> {
     frame(EtherType::IPV6, &[header.as_bytes(), &[4, 87, 8, 174, 0, 8, 0, 0]])
 }
 
+/// The frame with a tag of VLAN 10: 4 bytes more.
+pub fn tagged(mut frame: Vec<u8>) -> Vec<u8> {
+    frame.splice(eth::LEN - 2..eth::LEN - 2, [0x81, 0, 0, 10]);
+    frame
+}
+
 /// IPv6 with an SRH of two segments, one left: 94 bytes.
 pub fn end(sid: Ipv6Addr, next: Ipv6Addr) -> Vec<u8> {
     let header = ipv6::Header::new(SOURCE6, sid, proto::ROUTING, 64, 40);

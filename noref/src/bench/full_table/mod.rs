@@ -31,6 +31,11 @@ pub const ENCAPSULATED4: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 9);
 /// As [`ENCAPSULATED4`].
 pub const ENCAPSULATED6: Ipv6Addr = Ipv6Addr::new(0xfd99, 0, 0, 0, 0, 0, 0, 9);
 
+/// A destination whose route leads out by a VLAN.
+pub const TAGGED4: Ipv4Addr = Ipv4Addr::new(10, 98, 0, 9);
+/// As [`TAGGED4`].
+pub const TAGGED6: Ipv6Addr = Ipv6Addr::new(0xfd98, 0, 0, 0, 0, 0, 0, 9);
+
 /// The network file's lines before the Internet: ports, the neighbour at the first.
 const DEVICES: &str = "
 link set e0 address 02:00:00:00:0e:00 mtu 9000 up
@@ -59,6 +64,18 @@ route add table 10 default via 10.1.1.2 dev e1
 -6 route add fc00:1::8 encap seg6local action End.DT46 vrftable 10 dev e0
 ";
 
+/// A VLAN on each port, and the routes out by one.
+const VLANS: &str = "
+link add link e0 name e0.10 up type vlan id 10
+link add link e1 name e1.30 up type vlan id 30
+addr add 10.30.0.1/16 dev e1.30
+-6 addr add fd00:30::1/64 dev e1.30 nodad
+neigh replace 10.30.0.2 lladdr 02:00:00:00:0f:30 dev e1.30 nud permanent
+-6 neigh replace fd00:30::2 lladdr 02:00:00:00:0f:30 dev e1.30 nud permanent
+route add 10.98.0.0/24 via 10.30.0.2 dev e1.30
+-6 route add fd98::/64 via fd00:30::2 dev e1.30
+";
+
 /// The other SIDs, numbered as in `ways`, and the routes into policies.
 const SIDS: &str = "
 -6 route add fc00:1::1 encap seg6local action End dev e0
@@ -75,10 +92,10 @@ route add 10.99.0.0/24 encap seg6 mode encap segs fc00:2::1 dev e1
 
 /// A network file with these prefixes.
 pub fn network_file(prefixes: &Prefixes) -> String {
-    network_file_without_vrf(prefixes) + VRF
+    network_file_without_vrf(prefixes) + VRF + VLANS
 }
 
-/// The same without VRFs and what takes them, for a kernel that has none.
+/// The same without VRFs, VLANs and what takes them, for a kernel that has none.
 pub fn network_file_without_vrf(prefixes: &Prefixes) -> String {
     let mut text = String::from(DEVICES);
     for n in 0..GATEWAYS {

@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 
 use super::frames::{self, Frames};
-use super::{ENCAPSULATED4, ENCAPSULATED6, Prefixes};
+use super::{ENCAPSULATED4, ENCAPSULATED6, Prefixes, TAGGED4, TAGGED6};
 
 /// Different packets of a way with random destinations: what a router at work looks like.
 pub const DESTINATIONS: usize = 1 << 16;
@@ -48,6 +48,8 @@ pub fn ways(prefixes: &Prefixes, destinations: usize) -> Option<Vec<Way>> {
         many("IPv6", 62, v6.iter().map(|&dst| frames::ip6(dst)).collect()),
         one("IPv4", 42, frames::ip4(one4)),
         many("IPv4", 42, v4.iter().map(|&dst| frames::ip4(dst)).collect()),
+        one("IPv4 between VLANs", 46, frames::tagged(frames::ip4(TAGGED4))),
+        one("IPv6 between VLANs", 66, frames::tagged(frames::ip6(TAGGED6))),
     ])
 }
 
