@@ -27,7 +27,9 @@ fn at_top_rate_while_routes_change_nothing_stalls_and_memory_stays_flat() {
     let frame = frame(EAST, 0);
     let index = |port: &str| Device::named(port).expect("it is there").index();
     let sink = bed.lab.far.inside(|| Sink::new(index("e1"), frame.len())).expect("whoever made the lab may count");
-    let source = bed.lab.far.inside(|| Source::new(&frame, index("e0"), None, None)).expect("whoever made the lab may send");
+    bed.lab.far.ip("link add parked type veth peer name parked-peer").expect("whoever made the lab may make devices");
+    let source =
+        bed.lab.far.inside(|| Source::new(&frame, index("e0"), Some(index("parked")), None)).expect("whoever made the lab may send");
     let over = AtomicBool::new(false);
     let send = || {
         while !over.load(Ordering::Relaxed) {
