@@ -354,3 +354,31 @@ fn help_names_units_and_exit_statuses() {
     }
     assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/replay.md").exists(), "--help names docs/replay.md");
 }
+
+#[test]
+fn a_route_that_expires_is_gone_after_its_time_which_begins_with_the_first_packet() {
+    let bench = Bench::new();
+    let network = "\
+sysctl -w net.ipv6.conf.all.forwarding=1
+ip link set e0 address 02:00:00:00:0e:00 up
+ip link set e1 address 02:00:00:00:0e:01 up
+ip -6 addr add fd00::1/64 dev e0 nodad
+ip -6 addr add fd00:1::1/64 dev e1 nodad
+ip -6 neigh replace fd00:1::2 lladdr 02:00:00:00:0f:01 dev e1 nud permanent
+ip -6 route add 2001:db8::/32 via fd00:1::2 expires 2
+";
+    bench.write("network.ip", network);
+    let ether = Ether::new(Mac([2, 0, 0, 0, 0x0e, 0]), Mac([2, 0, 0, 0, 0x0f, 0]));
+    let ip = Ipv6::new("fd00::2".parse().unwrap(), "2001:db8::9".parse().unwrap());
+    let frame = (ether / ip / Udp::new(1111, 2222) / b"data").bytes();
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    let begin = 1_700_000_000_000_000;
+    for after in [0, 1_980_000, 2_010_000, 9_000_000] {
+        writer.write(Time::from_micros(begin + after), &frame).unwrap();
+    }
+    bench.write("in.pcap", writer.into_inner());
+    let output = bench.noref("replay --net network.ip --rx e0=in.pcap --port e1 --tx out");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let times: Vec<_> = bench.packets("out/e1.pcap").iter().map(|(time, _)| time - begin).collect();
+    assert_eq!(times, [0, 1_980_000]);
+}

@@ -45,6 +45,8 @@ pub struct RouteCommand<'t> {
     pub from: Option<Spanned<Prefix>>,
     /// `hoplimit`, `advmss`, `mtu lock`: noref does not learn path MTUs for routes, and has no TCP, so that the last two are only kept to be shown.
     pub metrics: Metrics,
+    /// `expires`: seconds until it goes by itself, in IPv6.
+    pub expires: Option<Spanned<u32>>,
     /// Source of packets that the router makes.
     pub source: Option<Spanned<IpAddr>>,
     /// Ways out; none for types that lead nowhere.
@@ -106,6 +108,7 @@ enum Key {
     HopLimit,
     AdvMss,
     TtlPropagate,
+    Expires,
     Onlink,
     Nexthop,
     Protocol,
@@ -126,7 +129,7 @@ const KEYS: &[Keyword<Key>] = &[
     full("from", Key::From),
     full("tos", Key::Tos),
     short("dsfield", Key::Tos),
-    full("expires", Key::Later),
+    full("expires", Key::Expires),
     short("metric", Key::Metric),
     short("priority", Key::Metric),
     full("preference", Key::Metric),
@@ -213,6 +216,7 @@ struct Given<'t> {
     tos: Option<Spanned<u8>>,
     from: Option<Spanned<Option<Prefix>>>,
     metrics: Metrics,
+    expires: Option<Spanned<u32>>,
     source: Option<Spanned<IpAddr>>,
     /// The one way out, said of the route itself.
     single: Nexthop<'t>,
@@ -235,6 +239,7 @@ impl<'t> Given<'t> {
         tos: None,
         from: None,
         metrics: Metrics { hop_limit: 0, adv_mss: 0, mtu_lock: false },
+        expires: None,
         source: None,
         single: Nexthop::EMPTY,
         hops: Vec::new(),
@@ -276,6 +281,7 @@ impl<'t> Given<'t> {
                 self.metrics.adv_mss = number::u32(words.value("a number of bytes")?, "a segment size")?.value;
                 Ok(())
             }
+            Some(Key::Expires) => once(&mut self.expires, number::u32(words.value("a number of seconds")?, "a number of seconds")?, word),
             // It is about labels of MPLS.
             Some(Key::TtlPropagate) => words.keyword(SWITCH, "value").map(|_| ()),
             Some(Key::Onlink) => {
@@ -328,8 +334,24 @@ impl<'t> Given<'t> {
 
     /// The command, once all is said.
     fn command(self, operation: RouteOperation, words: &Words<'_, 't>) -> Result<RouteCommand<'t>, Error> {
-        let Given { family, destination, kind, table, metric, protocol, scope, mtu, tos, from, metrics, source, single, mut hops, nexthop } =
-            self;
+        let Given {
+            family,
+            destination,
+            kind,
+            table,
+            metric,
+            protocol,
+            scope,
+            mtu,
+            tos,
+            from,
+            metrics,
+            expires,
+            source,
+            single,
+            mut hops,
+            nexthop,
+        } = self;
         let destination = destination.ok_or_else(|| words.incomplete("\"ip route\"", "a destination (a prefix or \"default\")"))?;
         let family = family.unwrap_or(Family::V4);
         let prefix = destination.value.unwrap_or(Prefix::all(family));
@@ -362,6 +384,9 @@ impl<'t> Given<'t> {
         if let Some(tos) = tos.filter(|_| family == Family::V6) {
             return Err(Error::refused(tos.span, "an IPv6 route is for every traffic class"));
         }
+        if let Some(expires) = expires.filter(|_| family == Family::V4) {
+            return Err(Error::refused(expires.span, "an IPv4 route does not expire: Linux takes the word and keeps the route"));
+        }
         // From everywhere is from nowhere in particular.
         let from = from.and_then(|from| Some(Spanned::new(from.value?.masked(), from.span))).filter(|from| from.value.len != 0);
         if let Some(from) = from.filter(|_| family == Family::V4) {
@@ -381,6 +406,7 @@ impl<'t> Given<'t> {
             tos,
             from,
             metrics,
+            expires,
             source,
             hops,
             nexthop,

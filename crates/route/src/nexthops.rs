@@ -324,7 +324,8 @@ impl Editor {
         }
     }
 
-    /// Moves the buckets of resilient groups whose time has come, and commits that; nothing else may wait to be committed. When it has something to do next.
+    /// Does what is due by now: moves buckets of resilient groups, removes routes that have expired, and commits that; nothing else may wait to be committed.
+    /// When it has something to do next.
     pub fn keep_up(&mut self) -> Option<Tick> {
         let due = |object: &NexthopObject| match &object.does {
             NexthopDoes::Group(_, Some(resilient)) => resilient.due(),
@@ -339,10 +340,16 @@ impl Editor {
             }
             self.nexthop_set(*id, Some(object));
         }
-        if !all.is_empty() {
+        let expired = |expires: Option<Tick>| expires.is_some_and(|expires| expires <= now);
+        let expire = self.rib6.effects().any(|effect| expired(effect.expires));
+        if expire {
+            self.rib6.flush(|route| expired(route.effect.expires));
+        }
+        if expire || !all.is_empty() {
             self.commit();
         }
-        self.nexthops().filter_map(|(_, object)| due(object)).min()
+        let moves = self.nexthops().filter_map(|(_, object)| due(object)).min();
+        moves.into_iter().chain(self.rib6.effects().filter_map(|effect| effect.expires)).min()
     }
 
     /// A device went down or is gone: so are the nexthop objects on it that `goes` says.

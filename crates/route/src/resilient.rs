@@ -24,11 +24,14 @@ impl Tick {
         Tick(nanos / (1_000_000_000 / Tick::PER_SECOND))
     }
 
-    fn after(self, ticks: impl Into<u64>) -> Tick {
+    /// The moment so many ticks later.
+    #[must_use]
+    pub fn after(self, ticks: impl Into<u64>) -> Tick {
         Tick(self.0.saturating_add(ticks.into()))
     }
 
-    fn since(self, earlier: Tick) -> u64 {
+    /// Ticks from an earlier moment to this one.
+    pub fn since(self, earlier: Tick) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 }

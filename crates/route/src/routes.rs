@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::{
     Address, ConfigError, Editor, Effect, Encap, Family, Hop, IfIndex, Kind, Metrics, Prefix, Put, RouteEntry, SCOPE_HOST, SCOPE_LINK,
-    SCOPE_UNIVERSE, Select, TableId,
+    SCOPE_UNIVERSE, Select, TableId, Tick,
 };
 
 /// One way out, as an operator writes it.
@@ -39,6 +39,8 @@ pub struct More {
     pub select: Select,
     /// `hoplimit`, `advmss`, `mtu lock`.
     pub metrics: Metrics,
+    /// When it goes by itself, if it leads anywhere (`expires`, IPv6): not before [`Editor::keep_up`].
+    pub expires: Option<Tick>,
 }
 
 /// A route, as an operator writes it.
@@ -133,6 +135,8 @@ impl Editor {
         let effect = Effect {
             nexthop: spec.more.nexthop,
             metrics: spec.more.metrics,
+            // Linux forgets it of the others.
+            expires: spec.more.expires.filter(|_| spec.more.nexthop != 0 || !hops.is_empty()),
             mtu: spec.mtu,
             src: spec.src.map(Into::into),
             ..Effect::new(kind, hops)

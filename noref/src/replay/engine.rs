@@ -7,7 +7,7 @@ use std::time::Duration;
 use control::{Configuration, Diagnostic, PortDevice};
 use plane::{Sent, Step, Worker};
 use port::{Received, Time};
-use route::IfIndex;
+use route::{IfIndex, Tick};
 
 use crate::args::{PortName, Refs};
 use crate::failure::Failure;
@@ -26,6 +26,8 @@ pub struct Engine {
     worker: Worker,
     /// Interface and Ethernet address of each port.
     links: Vec<(IfIndex, [u8; 6])>,
+    /// When the tables have something to do by themselves.
+    due: Option<Tick>,
     /// The latest time seen: the clock does not go back when a capture does.
     now: Time,
     /// When the burst being collected began.
@@ -34,20 +36,21 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// A router as the network file `net` describes it.
+    /// A router as the network file `net` describes it, configured at the time `begin`.
     ///
     /// # Errors
     /// When the file can not be read or something in it is wrong.
-    pub fn new(net: &Path, ports: &[PortName], refs: Refs, tracing: bool) -> Result<Engine, Failure> {
+    pub fn new(net: &Path, ports: &[PortName], begin: Time, refs: Refs, tracing: bool) -> Result<Engine, Failure> {
         let devices: Vec<_> = ports.iter().map(|port| PortDevice { name: port.to_string(), hardware: None }).collect();
-        let configuration = network::read(net, &devices, Time::ZERO)?;
+        let mut configuration = network::read(net, &devices, begin)?;
+        let due = configuration.editor.keep_up();
 
         let known = configuration.editor.links();
         let links = (0..ports.len()).map(|port| known.of_port(port).map_or((IfIndex(0), [0; 6]), |link| (link.index, link.mac.0)));
         let links = links.collect();
         let mut worker = Worker::new(configuration.tables.clone(), refs.into());
         worker.trace(tracing);
-        Ok(Engine { configuration, worker, links, now: Time::ZERO, began: None, tracing })
+        Ok(Engine { configuration, worker, links, due, now: Time::ZERO, began: None, tracing })
     }
 
     /// What the network file says that is probably not meant so.
@@ -78,6 +81,11 @@ impl Engine {
 
     /// Sets the clock forward to `time` and fires the timers due until then, each at its time.
     pub fn advance(&mut self, time: Time) {
+        let tick = Tick::from_nanos(time.0);
+        if self.due.is_some_and(|due| due <= tick) {
+            self.configuration.editor.set_time(tick);
+            self.due = self.configuration.editor.keep_up();
+        }
         while let Some(due) = self.worker.next_due().filter(|due| *due <= time) {
             self.worker.advance(due.max(self.now));
             if self.worker.next_due() == Some(due) {

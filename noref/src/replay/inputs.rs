@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use port::Pool;
 use port::capture::{Merge, Reader};
+use port::{Pool, Time};
 
 use crate::args::{PortCapture, PortName};
 use crate::failure::Failure;
@@ -31,6 +31,11 @@ impl Inputs {
         let ports = rx.iter().filter_map(|input| ports.iter().position(|port| *port == input.port)).collect();
         let total = rx.iter().map(|input| length(&input.capture)).sum();
         Ok(Inputs { merge, ports, total })
+    }
+
+    /// When the first packet of all comes; that of the epoch when there is none.
+    pub fn begin(&self) -> Time {
+        self.merge.next_time().unwrap_or(Time::ZERO)
     }
 
     /// The next packet and the number of the port it arrives at; None when all captures have ended.

@@ -8,6 +8,8 @@ mod trace;
 
 use std::io::IsTerminal;
 
+use port::Pool;
+
 use self::engine::Engine;
 use self::inputs::Inputs;
 use self::outputs::Outputs;
@@ -25,8 +27,8 @@ use crate::stdout::Stdout;
 /// When arguments, the network file or a capture can not be used, or the output can not be written.
 pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let ports = args.ports();
-    let mut engine = Engine::new(&args.net, &ports, args.refs, args.trace)?;
-    let mut inputs = Inputs::open(&args.rx, &ports, engine.pool())?;
+    let mut inputs = Inputs::open(&args.rx, &ports, &mut Pool::default())?;
+    let mut engine = Engine::new(&args.net, &ports, inputs.begin(), args.refs, args.trace)?;
     let outputs = Outputs::create(&args.tx, &ports, &args.rx)?;
     for warning in engine.warnings() {
         say(format_args!("warning: {warning}"));

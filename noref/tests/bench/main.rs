@@ -43,6 +43,8 @@ const WAYS: &[(&str, &str, u64)] = &[
     ("IPv6", "random", 62),
     ("IPv4", "one", 42),
     ("IPv4", "random", 42),
+    ("IPv4 between VLANs", "one", 46),
+    ("IPv6 between VLANs", "one", 66),
 ];
 
 fn command(arguments: &[&str], dir: &Path) -> Command {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ::route::{
     ConfigError, Encap as Effect, HopSpec, Kind, More, PolicyId, Put, RouteEntry, RouteSpec, SCOPE_LINK, SCOPE_UNIVERSE, Select, SidId,
-    TableId,
+    TableId, Tick,
 };
 use plane::SidCount;
 use srv6::{Policy, Sid};
@@ -49,10 +49,22 @@ impl Applier<'_> {
             scope: command.scope.map(|scope| scope.value).or_else(|| scope(command, kind)),
             src: command.source.and_then(|source| A::narrow(source.value)),
             mtu: command.mtu.map_or(0, |mtu| mtu.value),
-            more: More { nexthop: command.nexthop.map_or(0, |id| id.value), select: select(command), metrics: command.metrics },
+            more: More {
+                nexthop: command.nexthop.map_or(0, |id| id.value),
+                select: select(command),
+                metrics: command.metrics,
+                expires: self.expires(command),
+            },
             hops,
         };
         self.editor.route_put(spec, put).map_err(|error| refused(command, table, &error))
+    }
+
+    /// When a route goes that is added now.
+    fn expires(&self, command: &RouteCommand<'_>) -> Option<Tick> {
+        // These two stand for never.
+        let seconds = command.expires.map(|seconds| seconds.value).filter(|seconds| ![0, u32::MAX].contains(seconds))?;
+        Some(self.editor.time().after(u64::from(seconds) * Tick::PER_SECOND))
     }
 
     fn route_del<A: Narrow>(&mut self, command: &RouteCommand<'_>) -> Result<(), Error> {

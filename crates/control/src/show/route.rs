@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ::route::{Editor, Encap, Hop, IfIndex, Kind, Metrics, NexthopDoes, NexthopObject, RouteEntry, SCOPE_UNIVERSE, TableId};
+use ::route::{Editor, Encap, Hop, IfIndex, Kind, Metrics, NexthopDoes, NexthopObject, RouteEntry, SCOPE_UNIVERSE, TableId, Tick};
 
 use super::line::Options;
 use super::selector::RouteSelector;
@@ -225,6 +225,9 @@ impl Routes {
         }
         if !apart && let [Hop { onlink: true, .. }] = hops {
             text.push_str("onlink ");
+        }
+        if let Some(expires) = effect.expires {
+            write!(text, "expires {}sec ", expires.since(place.editor.time()) / Tick::PER_SECOND)?;
         }
         metrics(text, effect.mtu, &effect.metrics)?;
         if let Some(iif) = self.alone.iif {

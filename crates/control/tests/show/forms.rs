@@ -3,7 +3,7 @@
 use control::Configuration;
 use control::show::{Source, listing};
 use plane::{PacketCount, SidCount, Tables};
-use route::{Editor, SidId};
+use route::{Editor, SidId, Tick};
 
 const BASE: &str = "\
 link set e0 up
@@ -252,4 +252,41 @@ link set e0.10 type vlan egress-qos-map 6:0 2:3
     assert!(dummy.ends_with("brd ff:ff:ff:ff:ff:ff\\    dummy \n"), "{dummy}");
     assert!(shown(&router, "ip -d link show type vrf").is_empty());
     assert_eq!(refused("ip -d route").0, "\"-details\" of \"ip route\" is not implemented yet");
+}
+
+#[test]
+fn routes_that_expire_say_when_and_are_gone_then() {
+    let mut router = router();
+    let mut at = |centiseconds: u64, lines: &str| {
+        router.editor.set_time(Tick(centiseconds));
+        let due = router.editor.keep_up();
+        router.apply(lines, "net.ip").unwrap_or_else(|errors| panic!("{errors}"));
+        let routes = shown(&router, "-6 route show root 2001::/16");
+        (due.map(|Tick(due)| due), routes)
+    };
+    let added = "\
+-6 route add 2001:db8:9::/64 via fd00::2 expires 100 mtu 1400 hoplimit 7
+-6 route add 2001:db8:a::/64 dev e0 expires 3
+-6 route add unreachable 2001:db8:e::/64 expires 3
+-6 route add 2001:db8:f::/64 dev e0 expires 0
+-6 route add 2001:db8:f:1::/64 dev e0 expires 4294967295
+";
+    let stay = "\
+unreachable 2001:db8:e::/64 dev lo metric 1024 pref medium
+2001:db8:f::/64 dev e0 metric 1024 pref medium
+2001:db8:f:1::/64 dev e0 metric 1024 pref medium
+";
+    at(1_000, added);
+    let long = |seconds| format!("2001:db8:9::/64 via fd00::2 dev e0 metric 1024 expires {seconds}sec mtu 1400 hoplimit 7 pref medium\n");
+    let short = |seconds| format!("2001:db8:a::/64 dev e0 metric 1024 expires {seconds}sec pref medium\n");
+    assert_eq!(at(1_001, ""), (Some(1_300), format!("{}{}{stay}", long(99), short(2))));
+    assert_eq!(at(1_299, ""), (Some(1_300), format!("{}{}{stay}", long(97), short(0))));
+    assert_eq!(at(1_300, ""), (Some(11_000), format!("{}{stay}", long(97))));
+    assert_eq!(
+        at(1_400, "-6 route replace 2001:db8:9::/64 via fd00::2\n").1,
+        format!("2001:db8:9::/64 via fd00::2 dev e0 metric 1024 pref medium\n{stay}")
+    );
+    assert_eq!(at(20_000, "").0, None);
+    let refused = router.apply("route add 10.9.0.0/24 dev e0 expires 5\n", "net.ip").expect_err("IPv4").to_string();
+    assert!(refused.contains("net.ip:1:38") && refused.contains("an IPv4 route does not expire"), "{refused}");
 }

@@ -1,7 +1,7 @@
 //! Several captures as one stream in the order of time.
 
 use super::{CaptureError, Reader};
-use crate::{Pool, Received};
+use crate::{Pool, Received, Time};
 
 struct Input {
     reader: Reader,
@@ -38,8 +38,7 @@ impl Merge {
 
     /// The number of the capture that the next packet is from, and the packet; None when all have ended.
     pub fn next(&mut self, pool: &mut Pool) -> Option<(usize, Received)> {
-        let waiting = self.inputs.iter().enumerate().filter_map(|(i, input)| Some((input.next.as_ref()?.time, i)));
-        let (_, first) = waiting.min()?;
+        let (_, first) = self.first()?;
         let input = self.inputs.get_mut(first)?;
         let following = input.reader.next(pool).unwrap_or_else(|error| {
             self.broken.push(error);
@@ -47,6 +46,16 @@ impl Merge {
         });
         let packet = std::mem::replace(&mut input.next, following)?;
         Some((first, packet))
+    }
+
+    /// When the next packet came.
+    pub fn next_time(&self) -> Option<Time> {
+        Some(self.first()?.0)
+    }
+
+    /// Time of the next packet, and the number of its capture.
+    fn first(&self) -> Option<(Time, usize)> {
+        self.inputs.iter().enumerate().filter_map(|(i, input)| Some((input.next.as_ref()?.time, i))).min()
     }
 
     /// The captures that broke off so far, with the place and the reason.

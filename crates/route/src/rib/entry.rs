@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::{Address, Encap, IfIndex, Kind, Metrics, Select};
+use crate::{Address, Encap, IfIndex, Kind, Metrics, Select, Tick};
 
 /// One way out, as configured.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -35,12 +35,14 @@ pub struct Effect {
     pub src: Option<IpAddr>,
     /// Further metrics.
     pub metrics: Metrics,
+    /// When the route goes by itself (`expires`, IPv6).
+    pub expires: Option<Tick>,
 }
 
 impl Effect {
     /// An effect of nothing but a kind and ways out.
     pub fn new(kind: Kind, hops: Vec<Hop>) -> Effect {
-        Effect { kind, hops, nexthop: 0, mtu: 0, src: None, metrics: Metrics::default() }
+        Effect { kind, hops, nexthop: 0, mtu: 0, src: None, metrics: Metrics::default(), expires: None }
     }
 
     /// True of what is a way of one route together with others of its metric: in IPv6 routes through gateways.
