@@ -373,7 +373,7 @@ impl Links {
         }
     }
 
-    /// Removes an interface; [`Links::add`] does not give its number out again, unless it was [kept](Links::keep).
+    /// Removes an interface; [`Links::add`] does not give its number out again, unless it is kept for rules that name it.
     pub fn remove(&mut self, index: IfIndex) -> Option<Link> {
         let link = self.slots.get_mut(index.0 as usize)?.take()?;
         self.ports.iter_mut().filter(|port| **port == index).for_each(|port| *port = IfIndex(0));

@@ -96,7 +96,7 @@ ip -6 route add table 100 default via fd30:30::2 dev e1.30
 ip route add 10.30.20.0/24 dev d0
 ";
 
-/// [`plain`] with two VRFs and [`VLANS`], and with a behaviour or a headend on each address: address `k` gets number `k + shift`, so that as many shifts as
+/// [`plain`] with two VRFs and VLANs, and with a behaviour or a headend on each address: address `k` gets number `k + shift`, so that as many shifts as
 /// there are entries let every address meet every one. IPv6 addresses are SIDs three times out of four, else headends.
 pub fn with_every_behaviour(destinations: &Destinations, shift: usize) -> String {
     let mut net = plain();
