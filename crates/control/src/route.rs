@@ -27,6 +27,17 @@ pub struct RouteCommand<'t> {
     pub family: Family,
     /// Destinations, without bits behind the length.
     pub destination: Spanned<Prefix>,
+    /// `from`: the sources whose packets it is for, in IPv6.
+    pub from: Option<Spanned<Prefix>>,
+    /// Ways out; none for types that lead nowhere.
+    pub hops: Vec<Nexthop<'t>>,
+    /// What else is said of it.
+    pub said: Said<'t>,
+}
+
+/// What is said of a route beside its destinations and ways out.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Said<'t> {
     /// Type; a new route without one is `unicast`.
     pub kind: Option<Spanned<Kind>>,
     /// Where it stands; without: `main`, or `local` for the types that stand there.
@@ -41,18 +52,30 @@ pub struct RouteCommand<'t> {
     pub mtu: Option<Spanned<u32>>,
     /// `tos`: the packets that it is for.
     pub tos: Option<Spanned<u8>>,
-    /// `from`: the sources whose packets it is for, in IPv6.
-    pub from: Option<Spanned<Prefix>>,
     /// `hoplimit`, `advmss`, `mtu lock`: noref does not learn path MTUs for routes, and has no TCP, so that the last two are only kept to be shown.
     pub metrics: Metrics,
     /// `expires`: seconds until it goes by itself, in IPv6.
     pub expires: Option<Spanned<u32>>,
     /// Source of packets that the router makes.
     pub source: Option<Spanned<IpAddr>>,
-    /// Ways out; none for types that lead nowhere.
-    pub hops: Vec<Nexthop<'t>>,
     /// The nexthop object that says the ways out instead.
     pub nexthop: Option<Spanned<u32>>,
+}
+
+impl Said<'_> {
+    const NOTHING: Self = Said {
+        kind: None,
+        table: None,
+        metric: None,
+        protocol: None,
+        scope: None,
+        mtu: None,
+        tos: None,
+        metrics: Metrics { hop_limit: 0, adv_mss: 0, mtu_lock: false },
+        expires: None,
+        source: None,
+        nexthop: None,
+    };
 }
 
 /// What is done with a route.
@@ -207,55 +230,28 @@ struct Given<'t> {
     family: Option<Family>,
     /// Without a prefix: `default`, of either family.
     destination: Option<Spanned<Option<Prefix>>>,
-    kind: Option<Spanned<Kind>>,
-    table: Option<RouteTable<'t>>,
-    metric: Option<Spanned<u32>>,
-    protocol: Option<Spanned<u8>>,
-    scope: Option<Spanned<u8>>,
-    mtu: Option<Spanned<u32>>,
-    tos: Option<Spanned<u8>>,
     from: Option<Spanned<Option<Prefix>>>,
-    metrics: Metrics,
-    expires: Option<Spanned<u32>>,
-    source: Option<Spanned<IpAddr>>,
     /// The one way out, said of the route itself.
     single: Nexthop<'t>,
     /// Those that `nexthop` begins.
     hops: Vec<Nexthop<'t>>,
-    /// `nhid`.
-    nexthop: Option<Spanned<u32>>,
+    said: Said<'t>,
 }
 
 impl<'t> Given<'t> {
-    const NOTHING: Self = Given {
-        family: None,
-        destination: None,
-        kind: None,
-        table: None,
-        metric: None,
-        protocol: None,
-        scope: None,
-        mtu: None,
-        tos: None,
-        from: None,
-        metrics: Metrics { hop_limit: 0, adv_mss: 0, mtu_lock: false },
-        expires: None,
-        source: None,
-        single: Nexthop::EMPTY,
-        hops: Vec::new(),
-        nexthop: None,
-    };
+    const NOTHING: Self =
+        Given { family: None, destination: None, from: None, single: Nexthop::EMPTY, hops: Vec::new(), said: Said::NOTHING };
 
     /// Reads what `word` begins.
     fn take(&mut self, word: Word<'t>, words: &mut Words<'_, 't>) -> Result<(), Error> {
         match keyword::find(KEYS, word.text).map(|keyword| keyword.key) {
-            Some(Key::Source) => once(&mut self.source, address::address(words.value("an address")?, self.family)?, word),
+            Some(Key::Source) => once(&mut self.said.source, address::address(words.value("an address")?, self.family)?, word),
             Some(Key::Via) => once(&mut self.single.via, gateway(words, &mut self.family)?, word),
-            Some(Key::Metric) => once(&mut self.metric, number::u32(words.value("a metric")?, "a metric")?, word),
-            Some(Key::Scope) => once(&mut self.scope, addr::scope(words.value("a scope")?)?, word),
+            Some(Key::Metric) => once(&mut self.said.metric, number::u32(words.value("a metric")?, "a metric")?, word),
+            Some(Key::Scope) => once(&mut self.said.scope, addr::scope(words.value("a scope")?)?, word),
             Some(Key::Mtu) => {
-                self.metrics.mtu_lock = words.take("lock");
-                once(&mut self.mtu, number::u32(words.value("a number of bytes")?, "an MTU")?, word)
+                self.said.metrics.mtu_lock = words.take("lock");
+                once(&mut self.said.mtu, number::u32(words.value("a number of bytes")?, "an MTU")?, word)
             }
             Some(Key::Tos) => {
                 let value = words.value("a type of service")?;
@@ -263,7 +259,7 @@ impl<'t> Given<'t> {
                 if tos.value & 3 != 0 {
                     return Err(no_value(value, "a type of service", "its two lowest bits are those of ECN and must be 0"));
                 }
-                once(&mut self.tos, tos, word)
+                once(&mut self.said.tos, tos, word)
             }
             Some(Key::From) => {
                 let value = words.value("a prefix")?;
@@ -273,15 +269,17 @@ impl<'t> Given<'t> {
             }
             Some(Key::HopLimit) => {
                 words.take("lock");
-                self.metrics.hop_limit = number::u8(words.value("a number of hops")?, "a hop limit")?.value;
+                self.said.metrics.hop_limit = number::u8(words.value("a number of hops")?, "a hop limit")?.value;
                 Ok(())
             }
             Some(Key::AdvMss) => {
                 words.take("lock");
-                self.metrics.adv_mss = number::u32(words.value("a number of bytes")?, "a segment size")?.value;
+                self.said.metrics.adv_mss = number::u32(words.value("a number of bytes")?, "a segment size")?.value;
                 Ok(())
             }
-            Some(Key::Expires) => once(&mut self.expires, number::u32(words.value("a number of seconds")?, "a number of seconds")?, word),
+            Some(Key::Expires) => {
+                once(&mut self.said.expires, number::u32(words.value("a number of seconds")?, "a number of seconds")?, word)
+            }
             // It is about labels of MPLS.
             Some(Key::TtlPropagate) => words.keyword(SWITCH, "value").map(|_| ()),
             Some(Key::Onlink) => {
@@ -289,12 +287,12 @@ impl<'t> Given<'t> {
                 Ok(())
             }
             Some(Key::Nexthop) => self.nexthops(words),
-            Some(Key::Protocol) => once(&mut self.protocol, protocol::parse(words.value("a protocol")?)?, word),
-            Some(Key::Table) => once(&mut self.table, RouteTable::Table(table::parse(words.value("a table")?)?), word),
-            Some(Key::Vrf) => once(&mut self.table, RouteTable::Vrf(words.value("a VRF device")?), word),
+            Some(Key::Protocol) => once(&mut self.said.protocol, protocol::parse(words.value("a protocol")?)?, word),
+            Some(Key::Table) => once(&mut self.said.table, RouteTable::Table(table::parse(words.value("a table")?)?), word),
+            Some(Key::Vrf) => once(&mut self.said.table, RouteTable::Vrf(words.value("a VRF device")?), word),
             Some(Key::Device) => once(&mut self.single.device, words.value("a device")?, word),
             Some(Key::Encap) => once(&mut self.single.encap, encap::parse(word, words)?, word),
-            Some(Key::Object) => once(&mut self.nexthop, number::u32(words.value("a number")?, "the number of a nexthop")?, word),
+            Some(Key::Object) => once(&mut self.said.nexthop, number::u32(words.value("a number")?, "the number of a nexthop")?, word),
             Some(Key::Later) => Err(Error::not_implemented(word.span, format!("\"{}\" of a route", word.text))),
             Some(Key::To) => {
                 let target = words.value("a prefix")?;
@@ -320,7 +318,7 @@ impl<'t> Given<'t> {
     /// Reads `[TYPE] PREFIX`, of which `target` is the first word.
     fn destination(&mut self, mut target: Word<'t>, words: &mut Words<'_, 't>) -> Result<(), Error> {
         if let Some(keyword) = keyword::find(KINDS, target.text) {
-            once(&mut self.kind, kind(keyword, target)?, target)?;
+            once(&mut self.said.kind, kind(keyword, target)?, target)?;
             target = words.value("a prefix behind it")?;
         }
         if self.destination.is_some() || !looks_like_prefix(target.text) {
@@ -334,24 +332,7 @@ impl<'t> Given<'t> {
 
     /// The command, once all is said.
     fn command(self, operation: RouteOperation, words: &Words<'_, 't>) -> Result<RouteCommand<'t>, Error> {
-        let Given {
-            family,
-            destination,
-            kind,
-            table,
-            metric,
-            protocol,
-            scope,
-            mtu,
-            tos,
-            from,
-            metrics,
-            expires,
-            source,
-            single,
-            mut hops,
-            nexthop,
-        } = self;
+        let Given { family, destination, from, single, mut hops, said } = self;
         let destination = destination.ok_or_else(|| words.incomplete("\"ip route\"", "a destination (a prefix or \"default\")"))?;
         let family = family.unwrap_or(Family::V4);
         let prefix = destination.value.unwrap_or(Prefix::all(family));
@@ -363,7 +344,7 @@ impl<'t> Given<'t> {
                 Error::refused(destination.span, why).hint(format!("the network is {masked}, the address alone {}/32", prefix.addr))
             );
         }
-        if let Some(wrong) = source.filter(|source| Family::of(source.value) != family) {
+        if let Some(wrong) = said.source.filter(|source| Family::of(source.value) != family) {
             return Err(Error::refused(wrong.span, format!("the source {} is not of the route's family", wrong.value)));
         }
         if hops.is_empty() {
@@ -374,17 +355,17 @@ impl<'t> Given<'t> {
             let span = single.span().unwrap_or(destination.span);
             return Err(Error::refused(span, "a route has either one way out or nexthops, not both"));
         }
-        if let (Some(id), Some(_)) = (nexthop, hops.first()) {
+        if let (Some(id), Some(_)) = (said.nexthop, hops.first()) {
             return Err(Error::refused(id.span, "a route names a nexthop object or its ways out, not both"));
         }
-        leads_out(kind, family, &mut hops)?;
+        leads_out(said.kind, family, &mut hops)?;
         if family == Family::V4 {
             hops.iter().filter_map(|hop| hop.encap.as_ref()).try_for_each(encap::takes_ipv4)?;
         }
-        if let Some(tos) = tos.filter(|_| family == Family::V6) {
+        if let Some(tos) = said.tos.filter(|_| family == Family::V6) {
             return Err(Error::refused(tos.span, "an IPv6 route is for every traffic class"));
         }
-        if let Some(expires) = expires.filter(|_| family == Family::V4) {
+        if let Some(expires) = said.expires.filter(|_| family == Family::V4) {
             return Err(Error::refused(expires.span, "an IPv4 route does not expire: Linux takes the word and keeps the route"));
         }
         // From everywhere is from nowhere in particular.
@@ -392,25 +373,7 @@ impl<'t> Given<'t> {
         if let Some(from) = from.filter(|_| family == Family::V4) {
             return Err(Error::refused(from.span, "an IPv4 route is for every source; a rule can tell sources apart"));
         }
-        let destination = Spanned::new(masked, destination.span);
-        Ok(RouteCommand {
-            operation,
-            family,
-            destination,
-            kind,
-            table,
-            metric,
-            protocol,
-            scope,
-            mtu,
-            tos,
-            from,
-            metrics,
-            expires,
-            source,
-            hops,
-            nexthop,
-        })
+        Ok(RouteCommand { operation, family, destination: Spanned::new(masked, destination.span), from, hops, said })
     }
 }
 

@@ -34,7 +34,7 @@ impl Applier<'_> {
             RouteOperation::Append => Put::Append,
             RouteOperation::Delete => return self.route_del::<A>(command),
         };
-        let kind = command.kind.map_or(Kind::Unicast, |kind| kind.value);
+        let kind = command.said.kind.map_or(Kind::Unicast, |kind| kind.value);
         let table = self.table_of(command, kind)?;
         let mut hops = Vec::with_capacity(command.hops.len());
         for hop in &command.hops {
@@ -44,15 +44,15 @@ impl Applier<'_> {
             prefix: narrow::<A>(command.destination.value, command.destination.span)?,
             table: Some(table),
             kind,
-            metric: command.metric.map(|metric| metric.value),
-            protocol: command.protocol.map_or(protocol::BOOT, |protocol| protocol.value),
-            scope: command.scope.map(|scope| scope.value).or_else(|| scope(command, kind)),
-            src: command.source.and_then(|source| A::narrow(source.value)),
-            mtu: command.mtu.map_or(0, |mtu| mtu.value),
+            metric: command.said.metric.map(|metric| metric.value),
+            protocol: command.said.protocol.map_or(protocol::BOOT, |protocol| protocol.value),
+            scope: command.said.scope.map(|scope| scope.value).or_else(|| scope(command, kind)),
+            src: command.said.source.and_then(|source| A::narrow(source.value)),
+            mtu: command.said.mtu.map_or(0, |mtu| mtu.value),
             more: More {
-                nexthop: command.nexthop.map_or(0, |id| id.value),
+                nexthop: command.said.nexthop.map_or(0, |id| id.value),
                 select: select(command),
-                metrics: command.metrics,
+                metrics: command.said.metrics,
                 expires: self.expires(command),
             },
             hops,
@@ -63,12 +63,12 @@ impl Applier<'_> {
     /// When a route goes that is added now.
     fn expires(&self, command: &RouteCommand<'_>) -> Option<Tick> {
         // These two stand for never.
-        let seconds = command.expires.map(|seconds| seconds.value).filter(|seconds| ![0, u32::MAX].contains(seconds))?;
+        let seconds = command.said.expires.map(|seconds| seconds.value).filter(|seconds| ![0, u32::MAX].contains(seconds))?;
         Some(self.editor.time().after(u64::from(seconds) * Tick::PER_SECOND))
     }
 
     fn route_del<A: Narrow>(&mut self, command: &RouteCommand<'_>) -> Result<(), Error> {
-        let table = self.table_of(command, command.kind.map_or(Kind::Unicast, |kind| kind.value))?;
+        let table = self.table_of(command, command.said.kind.map_or(Kind::Unicast, |kind| kind.value))?;
         let mut hops = Vec::with_capacity(command.hops.len());
         for hop in &command.hops {
             hops.push((hop.device.map(|device| self.device(device)).transpose()?, hop.via.map(|via| via.value)));
@@ -76,7 +76,7 @@ impl Applier<'_> {
         let wanted = select(command);
         let matches = |entry: &RouteEntry| {
             // A metric of 0 stands for the one a route gets that names none.
-            let metric = command.metric.filter(|metric| metric.value != 0);
+            let metric = command.said.metric.filter(|metric| metric.value != 0);
             let fits = |hop: &::route::Hop, (device, via): (Option<::route::IfIndex>, Option<IpAddr>)| {
                 device.is_none_or(|device| hop.dev == device) && (via.is_none() || hop.via == via)
             };
@@ -89,11 +89,11 @@ impl Applier<'_> {
             };
             ways && metric.is_none_or(|metric| entry.metric == metric.value)
                 && entry.select == wanted
-                && command.nexthop.is_none_or(|id| entry.effect.nexthop == id.value)
-                && command.kind.is_none_or(|kind| entry.effect.kind == kind.value)
-                && command.protocol.is_none_or(|protocol| entry.protocol == protocol.value)
-                && command.scope.is_none_or(|scope| entry.scope == scope.value)
-                && command.source.is_none_or(|source| entry.effect.src == Some(source.value))
+                && command.said.nexthop.is_none_or(|id| entry.effect.nexthop == id.value)
+                && command.said.kind.is_none_or(|kind| entry.effect.kind == kind.value)
+                && command.said.protocol.is_none_or(|protocol| entry.protocol == protocol.value)
+                && command.said.scope.is_none_or(|scope| entry.scope == scope.value)
+                && command.said.source.is_none_or(|source| entry.effect.src == Some(source.value))
         };
         let prefix = narrow::<A>(command.destination.value, command.destination.span)?;
         let missing =
@@ -103,7 +103,7 @@ impl Applier<'_> {
 
     fn table_of(&self, command: &RouteCommand<'_>, kind: Kind) -> Result<TableId, Error> {
         let usual = if matches!(kind, Kind::Local | Kind::Broadcast | Kind::Anycast) { TableId::LOCAL } else { TableId::MAIN };
-        Ok(match command.table {
+        Ok(match command.said.table {
             None => usual,
             // Table 0 stands for none given.
             Some(RouteTable::Table(table)) if table.value.0 == 0 => TableId::MAIN,
@@ -170,7 +170,7 @@ impl Applier<'_> {
 /// Which packets the route is for.
 fn select(command: &RouteCommand<'_>) -> Select {
     let from = command.from.and_then(|from| Ipv6Addr::narrow(from.value.addr).and_then(|addr| ::route::Prefix::new(addr, from.value.len)));
-    Select { tos: command.tos.map_or(0, |tos| tos.value), from }
+    Select { tos: command.said.tos.map_or(0, |tos| tos.value), from }
 }
 
 /// The scope that iproute2 gives to an IPv4 route that names none: `link` when it has a device and no gateway, whatever it puts on the packet.
@@ -195,9 +195,9 @@ fn refused(command: &RouteCommand<'_>, table: TableId, error: &ConfigError) -> E
         }
         ConfigError::GatewayUnreachable(gateway) | ConfigError::GatewayLocal(gateway) => via(gateway),
         ConfigError::DeviceDown(_) => device(),
-        ConfigError::Missing("nexthop") => command.nexthop.map(|id| id.span),
-        ConfigError::Invalid(_) if command.nexthop.is_some() => command.nexthop.map(|id| id.span),
-        ConfigError::SourceNotLocal(_) => command.source.map(|source| source.span),
+        ConfigError::Missing("nexthop") => command.said.nexthop.map(|id| id.span),
+        ConfigError::Invalid(_) if command.said.nexthop.is_some() => command.said.nexthop.map(|id| id.span),
+        ConfigError::SourceNotLocal(_) => command.said.source.map(|source| source.span),
         ConfigError::Invalid(_) => command.hops.iter().find_map(Nexthop::span),
         _ => None,
     };

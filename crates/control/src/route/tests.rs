@@ -15,11 +15,12 @@ fn a_route_has_a_prefix_and_a_way_out() {
         route("ip route add 10.9/16 via 10.0.0.2 dev e0 metric 0x10 mtu lock 1400 src 10.0.0.1 proto bgp scope link table 0xffffffff");
     assert_eq!(read.operation, RouteOperation::Add);
     assert_eq!(read.destination.value.to_string(), "10.9.0.0/16");
-    assert_eq!((read.kind, read.table.map(|_| ())), (None, Some(())));
-    assert!(matches!(read.table, Some(RouteTable::Table(Spanned { value: TableId(u32::MAX), .. }))));
-    let values = (read.metric.unwrap().value, read.mtu.unwrap().value, read.protocol.unwrap().value, read.scope.unwrap().value);
+    assert_eq!((read.said.kind, read.said.table.map(|_| ())), (None, Some(())));
+    assert!(matches!(read.said.table, Some(RouteTable::Table(Spanned { value: TableId(u32::MAX), .. }))));
+    let values =
+        (read.said.metric.unwrap().value, read.said.mtu.unwrap().value, read.said.protocol.unwrap().value, read.said.scope.unwrap().value);
     assert_eq!(values, (16, 1400, 186, 253));
-    assert_eq!(read.source.unwrap().value.to_string(), "10.0.0.1");
+    assert_eq!(read.said.source.unwrap().value.to_string(), "10.0.0.1");
     let [hop] = read.hops.as_slice() else { panic!("one way out") };
     assert_eq!(
         (hop.via.unwrap().value.to_string().as_str(), hop.device.unwrap().text, hop.onlink, hop.weight),
@@ -32,7 +33,7 @@ fn the_order_of_the_words_is_free() {
     let usual = route("ip -6 route add fd09::/64 via fd00:1::2 dev e1 table 100 metric 5");
     let other = route("-6 r a table 100 dev e1 p 5 via fd00:1::2 to fd09::1/64");
     assert_eq!(usual.destination.value, other.destination.value);
-    assert_eq!(usual.metric.map(|m| m.value), other.metric.map(|m| m.value));
+    assert_eq!(usual.said.metric.map(|m| m.value), other.said.metric.map(|m| m.value));
     assert_eq!(usual.hops[0].via.map(|v| v.value), other.hops[0].via.map(|v| v.value));
     assert_eq!(usual.hops[0].device.map(|d| d.text), other.hops[0].device.map(|d| d.text));
 }
@@ -41,14 +42,14 @@ fn the_order_of_the_words_is_free() {
 fn types_stand_before_the_prefix() {
     for (word, kind) in [("unicast", Kind::Unicast), ("local", Kind::Local), ("brd", Kind::Broadcast), ("anycast", Kind::Anycast)] {
         let line = format!("ip route add {word} 10.0.0.1 dev e0");
-        assert_eq!(route(&line).kind.unwrap().value, kind);
+        assert_eq!(route(&line).said.kind.unwrap().value, kind);
     }
     for (word, kind) in
         [("blackhole", Kind::Blackhole), ("unreachable", Kind::Unreachable), ("prohibit", Kind::Prohibit), ("throw", Kind::Throw)]
     {
         let line = format!("ip route add table 100 {word} default metric 4278198272");
         let read = route(&line);
-        assert_eq!((read.kind.unwrap().value, read.hops.len()), (kind, 0));
+        assert_eq!((read.said.kind.unwrap().value, read.hops.len()), (kind, 0));
     }
     assert!(route("ip -6 route add unreachable default dev lo metric 4294967295").hops.is_empty());
     assert_eq!(fault("ip route add blackhole 10.0.0.0/8 dev e0"), "a route of type blackhole has neither gateway nor device nor encap");
