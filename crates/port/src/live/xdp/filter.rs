@@ -23,8 +23,9 @@ use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::bpf::{BpfError, Map, MapKind, Program};
+use super::context::PASS;
 use super::filter_code::{VRF, assemble, assemble_all};
-use super::switch::{PASS, Switch};
+use super::switch::Switch;
 
 /// Own addresses of one family that there is room for.
 const ADDRESSES: u32 = 65_536;
@@ -77,10 +78,7 @@ impl Filter {
             Takes::Forwarded => assemble(&sockets, &station, &vlans, &own4, &own6, without_socket),
             Takes::Everything => assemble_all(&sockets, without_socket),
         };
-        let code = code.map_err(|error| BpfError::Call {
-            what: "assembling the filter".to_owned(),
-            source: std::io::Error::new(std::io::ErrorKind::InvalidInput, error),
-        })?;
+        let code = code.map_err(BpfError::assembling("the filter"))?;
         let code = Program::load("noref_filter", &code)?;
         let switch = Switch::new(&code)?;
         let filter = Filter { code, switch, sockets, station, vlans, own4, own6 };

@@ -1,17 +1,11 @@
 //! The instructions of the [`filter`](super::filter).
 
-use std::os::fd::{AsFd, AsRawFd};
-
 use super::bpf::Map;
-use super::switch::PASS;
+use super::context::{DATA, DATA_END, PASS, QUEUE, need, number};
 use super::{Alu, Asm, AsmError, Cond, Frame, Helper, Insn, Label, Reg, Size};
 
 // Offsets in the value of `station`: the MAC comes first.
 pub(super) const VRF: i16 = 8;
-// Offsets in `struct xdp_md`.
-const DATA: i16 = 0;
-const DATA_END: i16 = 4;
-const QUEUE: i16 = 16;
 // Offsets in the frame.
 const ETHER_TYPE: i16 = 12;
 const TAG_LEN: i16 = 4;
@@ -108,13 +102,6 @@ fn take_tags(asm: &mut Asm, vlans: &Map, pass: Label) {
     asm.network16(R2);
 }
 
-/// To `pass` unless the frame has `bytes`. The verifier accepts loads below them from here on.
-fn need(asm: &mut Asm, bytes: i32, pass: Label) {
-    asm.alu64(Alu::Move, Reg::R1, Reg::R7);
-    asm.alu64(Alu::Add, Reg::R1, bytes);
-    asm.jump_if(Cond::Gt, Reg::R1, Reg::R8, pass);
-}
-
 /// To `pass` with a frame that is not to the port's MAC.
 fn leave_other_stations(asm: &mut Asm, station: &Map, pass: Label) {
     asm.map_value(Reg::R1, number(station), 0);
@@ -197,9 +184,4 @@ fn to_socket(asm: &mut Asm, sockets: &Map, without_socket: i32) {
     asm.alu64(Alu::Move, Reg::R3, without_socket);
     asm.call(Helper::RedirectMap);
     asm.exit();
-}
-
-/// The number by which a program that is loaded names a map.
-fn number(map: &Map) -> i32 {
-    map.as_fd().as_raw_fd()
 }

@@ -5,6 +5,7 @@
 mod asm;
 #[allow(unsafe_code, reason = "system calls")]
 mod bpf;
+mod context;
 mod filter;
 mod filter_code;
 mod insn;

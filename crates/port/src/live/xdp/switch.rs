@@ -13,12 +13,11 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::bpf::{BpfError, Map, MapKind, Program};
+use super::context::{PASS, number};
 use super::{Alu, Asm, AsmError, Helper, Insn, Reg};
 
 /// Filters that a process can have.
 const SLOTS: u32 = 1024;
-/// `XDP_PASS`.
-pub(super) const PASS: i32 = 2;
 
 /// The table of this process, while there are filters.
 static TABLE: Mutex<Weak<Mutex<Table>>> = Mutex::new(Weak::new());
@@ -47,9 +46,8 @@ impl Switch {
         let (entry, slot) = {
             let mut table = lock(&table);
             let slot = (0..SLOTS).zip(&table.taken).find(|(_, taken)| !**taken).map(|(slot, _)| slot);
-            let slot = slot.ok_or_else(|| refused("a slot for the filter", format!("all {SLOTS} are taken")))?;
-            let code =
-                assemble(table.programs.as_fd().as_raw_fd(), slot).map_err(|error| refused("assembling the switch", error.to_string()))?;
+            let slot = slot.ok_or_else(full)?;
+            let code = assemble(&table.programs, slot).map_err(BpfError::assembling("the switch"))?;
             let entry = Program::load("noref_switch", &code)?;
             table.taken[slot as usize] = true;
             (entry, slot)
@@ -113,10 +111,10 @@ fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn assemble(programs: i32, slot: u32) -> Result<Vec<Insn>, AsmError> {
+fn assemble(programs: &Map, slot: u32) -> Result<Vec<Insn>, AsmError> {
     let mut asm = Asm::default();
     // The context stays in R1.
-    asm.map(Reg::R2, programs);
+    asm.map(Reg::R2, number(programs));
     asm.alu64(Alu::Move, Reg::R3, slot as i32);
     asm.call(Helper::TailCall);
     asm.alu64(Alu::Move, Reg::R0, PASS);
@@ -124,8 +122,8 @@ fn assemble(programs: i32, slot: u32) -> Result<Vec<Insn>, AsmError> {
     asm.finish()
 }
 
-fn refused(what: &str, why: String) -> BpfError {
-    BpfError::Call { what: what.to_owned(), source: std::io::Error::other(why) }
+fn full() -> BpfError {
+    BpfError::Call { what: "a slot for the filter".to_owned(), source: std::io::Error::other(format!("all {SLOTS} are taken")) }
 }
 
 #[cfg(test)]

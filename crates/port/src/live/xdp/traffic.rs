@@ -4,17 +4,10 @@
 //! Source: BPF_PROG_TEST_RUN with live frames ──► program writes the frame ──► redirected to a device ──► … ──► device of the Sink: counted, dropped
 //! ```
 
-use std::os::fd::{AsFd, AsRawFd};
-
 use super::bpf::{Attach, Attachment, BpfError, Map, MapKind, Program};
+use super::context::{DATA, DATA_END, DROP, QUEUE, need, number};
 use super::{Alu, Asm, AsmError, Cond, Helper, Insn, Reg, Size};
 
-/// `XDP_DROP`.
-const DROP: i32 = 1;
-// Offsets in `struct xdp_md`.
-const DATA: i16 = 0;
-const DATA_END: i16 = 4;
-const QUEUE: i16 = 16;
 /// Frames that the kernel makes before it hands them on, at most.
 const BATCH: u32 = 64;
 /// Queues of a sink, each counted by itself: two of them may be at work at once.
@@ -78,7 +71,7 @@ impl Sink {
     /// When the kernel refuses, or another program is there.
     pub fn new(device: u32, len: usize) -> Result<Sink, BpfError> {
         let counts = Map::new(MapKind::Array, "noref_sink", 4, 8 * QUEUES as usize, 1)?;
-        let code = assemble_sink(len, &counts).map_err(unassembled)?;
+        let code = assemble_sink(len, &counts).map_err(BpfError::assembling("the sink"))?;
         let program = Program::load("noref_sink", &code)?;
         Ok(Sink { _attachment: Attachment::new(&program, device, Attach::Native)?, counts })
     }
@@ -95,20 +88,18 @@ impl Sink {
 
 fn load_source(frame: &[u8], device: u32, varied: Option<Varied>) -> Result<(Program, Map), BpfError> {
     let count = Map::new(MapKind::Array, "noref_source", 4, 8, 1)?;
-    let code = assemble_source(frame, device, varied, &count).map_err(unassembled)?;
+    let code = assemble_source(frame, device, varied, &count).map_err(BpfError::assembling("the source"))?;
     Ok((Program::load("noref_source", &code)?, count))
 }
 
-/// R7 is the frame's first byte, R6 how many frames were made before.
+/// R7 is the frame's first byte, R8 the one behind its last, R6 how many frames were made before.
 fn assemble_source(frame: &[u8], device: u32, varied: Option<Varied>, count: &Map) -> Result<Vec<Insn>, AsmError> {
     use Reg::*;
     let mut asm = Asm::default();
     let short = asm.label();
     asm.load(Size::Word, R7, R1, DATA);
     asm.load(Size::Word, R8, R1, DATA_END);
-    asm.alu64(Alu::Move, R2, R7);
-    asm.alu64(Alu::Add, R2, frame.len() as i32);
-    asm.jump_if(Cond::Gt, R2, R8, short);
+    need(&mut asm, frame.len() as i32, short);
     for (n, bytes) in frame.chunks(2).enumerate() {
         let at = 2 * n as i16;
         match *bytes {
@@ -117,7 +108,7 @@ fn assemble_source(frame: &[u8], device: u32, varied: Option<Varied>, count: &Ma
         }
     }
     if let Some(Varied { at, balance }) = varied {
-        asm.map_value(R2, count.as_fd().as_raw_fd(), 0);
+        asm.map_value(R2, number(count), 0);
         asm.load(Size::Double, R6, R2, 0);
         asm.alu64(Alu::Add, R6, 1);
         asm.store(Size::Double, R2, 0, R6);
@@ -160,7 +151,7 @@ fn assemble_sink(len: usize, counts: &Map) -> Result<Vec<Insn>, AsmError> {
     asm.load(Size::Word, R4, R1, QUEUE);
     asm.jump_if(Cond::Ge, R4, QUEUES, other);
     asm.alu64(Alu::ShiftLeft, R4, 3);
-    asm.map_value(R5, counts.as_fd().as_raw_fd(), 0);
+    asm.map_value(R5, number(counts), 0);
     asm.alu64(Alu::Add, R5, R4);
     asm.load(Size::Double, R2, R5, 0);
     asm.alu64(Alu::Add, R2, 1);
@@ -173,10 +164,6 @@ fn assemble_sink(len: usize, counts: &Map) -> Result<Vec<Insn>, AsmError> {
 fn drop_it(asm: &mut Asm) {
     asm.alu64(Alu::Move, Reg::R0, DROP);
     asm.exit();
-}
-
-fn unassembled(error: AsmError) -> BpfError {
-    BpfError::Call { what: "assembling a program".to_owned(), source: std::io::Error::new(std::io::ErrorKind::InvalidInput, error) }
 }
 
 #[cfg(test)]

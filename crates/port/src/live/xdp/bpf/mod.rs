@@ -15,6 +15,7 @@ pub use map::{Map, MapKind};
 pub use program::Program;
 
 use crate::live::sys;
+use crate::live::xdp::AsmError;
 
 /// `BPF_XDP`: where a program is attached.
 const ATTACH_XDP: u32 = 37;
@@ -46,6 +47,11 @@ impl BpfError {
     pub(super) fn call(what: impl Into<String>) -> impl FnOnce(io::Error) -> BpfError {
         let what = what.into();
         |source| BpfError::Call { what, source }
+    }
+
+    /// The instructions of `what` are no program.
+    pub(in crate::live::xdp) fn assembling(what: &'static str) -> impl FnOnce(AsmError) -> BpfError {
+        move |error| BpfError::Call { what: format!("assembling {what}"), source: io::Error::new(io::ErrorKind::InvalidInput, error) }
     }
 
     /// The kernel's answer.
