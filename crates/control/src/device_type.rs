@@ -3,7 +3,7 @@
 use route::{LinkKind, TableId, VLAN_8021AD, VLAN_8021Q, VLAN_CODE_POINTS, VLAN_MAX_ID, VlanChange};
 
 use crate::error::Error;
-use crate::keyword::{self, Keyword, short};
+use crate::keyword::{self, Keyword, full, short};
 use crate::number;
 use crate::span::{Spanned, Word};
 use crate::table;
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
     Dummy,
 }
 
-const KINDS: &[(&str, Kind)] = &[("vrf", Kind::Vrf), ("vlan", Kind::Vlan), ("dummy", Kind::Dummy)];
+const KINDS: &[Keyword<Kind>] = &[full("vrf", Kind::Vrf), full("vlan", Kind::Vlan), full("dummy", Kind::Dummy)];
 
 impl Kind {
     pub(crate) fn is_of(self, kind: LinkKind) -> bool {
@@ -77,7 +77,7 @@ const VLAN: &[Keyword<Key>] = &[
 
 /// Reads what follows `type` of a new device.
 pub(crate) fn parse(words: &mut Words<'_, '_>) -> Result<DeviceType, Error> {
-    Ok(match kind(words)? {
+    Ok(match kind(words)?.value {
         Kind::Vrf => DeviceType::Vrf(vrf_table(words)?),
         Kind::Vlan => {
             let (id, protocol, change) = vlan(words)?;
@@ -90,26 +90,23 @@ pub(crate) fn parse(words: &mut Words<'_, '_>) -> Result<DeviceType, Error> {
 
 /// Reads what follows `type` of a device that there is.
 pub(crate) fn parse_change(words: &mut Words<'_, '_>) -> Result<VlanChange, Error> {
-    let at = words.peek();
-    match (kind(words)?, at) {
-        (Kind::Vlan, _) => {
-            let (id, protocol, change) = vlan(words)?;
-            match id.map(|id| id.span).or(protocol.map(|protocol| protocol.span)) {
-                Some(span) => Err(Error::refused(span, "number and protocol of a VLAN stay: add another and delete this one")),
-                None => Ok(change),
-            }
-        }
-        (_, at) => Err(Error::not_implemented(at.map_or_else(Default::default, |word| word.span), "changing a device of this type")
-            .accepting(vec!["vlan".to_owned()])),
+    let kind = kind(words)?;
+    if !matches!(kind.value, Kind::Vlan) {
+        return Err(Error::not_implemented(kind.span, "changing a device of this type").accepting(vec!["vlan".to_owned()]));
+    }
+    let (id, protocol, change) = vlan(words)?;
+    match id.map(|id| id.span).or(protocol.map(|protocol| protocol.span)) {
+        Some(span) => Err(Error::refused(span, "number and protocol of a VLAN stay: add another and delete this one")),
+        None => Ok(change),
     }
 }
 
 /// Reads the name of a kind of device.
-pub(crate) fn kind(words: &mut Words<'_, '_>) -> Result<Kind, Error> {
-    let kinds = || KINDS.iter().map(|(word, _)| (*word).to_owned()).collect::<Vec<_>>();
+pub(crate) fn kind(words: &mut Words<'_, '_>) -> Result<Spanned<Kind>, Error> {
+    let kinds = || keyword::words(KINDS);
     let word = words.value("a type").map_err(|error| error.accepting(kinds()))?;
-    match KINDS.iter().find(|(name, _)| *name == word.text) {
-        Some((_, kind)) => Ok(*kind),
+    match keyword::find(KINDS, word.text) {
+        Some(kind) => Ok(word.with(kind.key)),
         None => Err(Error::not_implemented(word.span, format!("a device of type \"{}\"", word.text)).accepting(kinds())),
     }
 }

@@ -247,7 +247,7 @@ impl<'t> LinkSelector<'t> {
                 Some(LinkKey::Device) => once(&mut selector.device, words.value("a device")?, word)?,
                 Some(LinkKey::Up) => selector.up = true,
                 Some(LinkKey::Master) => once(&mut selector.master, words.value("a device")?, word)?,
-                Some(LinkKey::Type) => once(&mut selector.kind, device_type::kind(words)?, word)?,
+                Some(LinkKey::Type) => once(&mut selector.kind, device_type::kind(words)?.value, word)?,
                 Some(LinkKey::Later) => return Err(Error::not_implemented(word.span, format!("\"{}\" of devices to show", word.text))),
                 None if selector.device.is_none() => selector.device = Some(word),
                 None => {
