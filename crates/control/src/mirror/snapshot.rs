@@ -126,18 +126,8 @@ impl Snapshot {
                 self.addresses = dump.addresses;
                 count(changed, &mut dirty.devices)
             }
-            Object::Nexthops => {
-                let before = dirty.nexthops.len();
-                dirty.nexthops.extend(differing(&self.nexthops, &dump.nexthops).copied());
-                self.nexthops = dump.nexthops;
-                dirty.nexthops.len() - before
-            }
-            Object::Buckets => {
-                let before = dirty.nexthops.len();
-                dirty.nexthops.extend(differing(&self.buckets, &dump.buckets).copied());
-                self.buckets = dump.buckets;
-                dirty.nexthops.len() - before
-            }
+            Object::Nexthops => replace_objects(&mut self.nexthops, dump.nexthops, &mut dirty.nexthops),
+            Object::Buckets => replace_objects(&mut self.buckets, dump.buckets, &mut dirty.nexthops),
             Object::Rules4 => {
                 let changed = self.rules4 != dump.rules4;
                 self.rules4 = dump.rules4;
@@ -153,9 +143,7 @@ impl Snapshot {
             Object::Routes6 => replace_map(&mut self.routes6, dump.routes6, &mut dirty.routes6),
         }
     }
-}
 
-impl Snapshot {
     /// A bucket is this member's; true when it was not before.
     pub(super) fn set_bucket(&mut self, (group, index, member): (u32, u16, u32)) -> bool {
         let buckets = self.buckets.entry(group).or_default();
@@ -176,6 +164,14 @@ impl Snapshot {
 fn differing<'a, K: Ord, V: PartialEq>(old: &'a BTreeMap<K, V>, new: &'a BTreeMap<K, V>) -> impl Iterator<Item = &'a K> {
     let gone = old.keys().filter(|key| !new.contains_key(key));
     gone.chain(new.iter().filter(|(key, value)| old.get(key) != Some(value)).map(|(key, _)| key))
+}
+
+/// Of nexthop objects, by number: counts those that were not dirty before.
+fn replace_objects<V: PartialEq>(old: &mut BTreeMap<u32, V>, new: BTreeMap<u32, V>, dirty: &mut HashSet<u32>) -> usize {
+    let before = dirty.len();
+    dirty.extend(differing(old, &new));
+    *old = new;
+    dirty.len() - before
 }
 
 fn replace_map<K: Copy + Eq + Hash, V: PartialEq, S: BuildHasher>(
