@@ -82,13 +82,18 @@ fn recorded(object: Object) -> io::Result<Vec<u8>> {
     fs::read(file(object))
 }
 
+/// What the recorded dump of an object tells.
+fn told(object: Object) -> Snapshot {
+    let (mut dump, _) = Dump::begin(object, 1);
+    assert_eq!(dump.datagram(&recorded(object).unwrap(), false), Progress::Done, "{object:?}");
+    dump.told
+}
+
 /// Everything that was recorded, and the number of each port by its place.
 fn snapshot() -> (Snapshot, [IfIndex; 4]) {
     let mut snapshot = Snapshot::default();
     for object in dumped() {
-        let (mut dump, _) = Dump::begin(object, 1);
-        assert_eq!(dump.datagram(&recorded(object).unwrap(), false), Progress::Done, "{object:?}");
-        snapshot.replace(object, dump.told, &mut Dirty::default());
+        snapshot.replace(object, told(object), &mut Dirty::default());
     }
     let of = |name: &str| snapshot.devices.values().find(|device| &*device.name == name).unwrap().index;
     let ports = PORTS.map(of);
@@ -217,14 +222,11 @@ fn a_gateway_of_the_wrong_length_spoils_its_route_only() {
 #[test]
 fn a_check_counts_and_mends_what_was_missed() {
     let mut follow = Follow::new();
-    let told = |object: Object| {
-        let (mut dump, _) = Dump::begin(object, 1);
-        assert_eq!(dump.datagram(&recorded(object).unwrap(), false), Progress::Done, "{object:?}");
-        dump.told
-    };
+    // Settings are not recorded.
+    let of = |object| if object == Object::Settings { Snapshot::default() } else { told(object) };
     let missed = (TableId::MAIN, Prefix::new(Ipv4Addr::new(10, 9, 1, 0), 24).unwrap());
     while let Some(object) = follow.due(Duration::ZERO) {
-        let mut told = if object == Object::Settings { Snapshot::default() } else { told(object) };
+        let mut told = of(object);
         told.routes4.remove(&missed);
         follow.dumped(Duration::ZERO, object, told, Progress::Done);
     }
@@ -236,8 +238,7 @@ fn a_check_counts_and_mends_what_was_missed() {
     follow.check();
     let later = Duration::from_millis(500);
     while let Some(object) = follow.due(later) {
-        let told = if object == Object::Settings { Snapshot::default() } else { told(object) };
-        follow.dumped(later, object, told, Progress::Done);
+        follow.dumped(later, object, of(object), Progress::Done);
     }
     mirror.reconcile(&mut follow.snapshot, &mut follow.dirty);
     assert_eq!((ways(&mirror), follow.counters.checks, follow.counters.differences), (Some(2), 1, 1));
