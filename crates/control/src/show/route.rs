@@ -263,13 +263,11 @@ impl Routes {
         if hop.encap != Encap::None {
             encap::write(text, place.source, place.editor, hop.encap, self.options.statistics)?;
         }
-        match hop.via {
-            Some(via) if self.via.is_none() => gateway::<A>(text, via)?,
-            _ => {}
+        if let Some(via) = hop.via.filter(|_| self.via.is_none()) {
+            gateway::<A>(text, via)?;
         }
-        match hop.dev {
-            dev if self.device.is_none() => write!(text, "dev {} ", out(place.editor, dev))?,
-            _ => {}
+        if self.device.is_none() {
+            write!(text, "dev {} ", out(place.editor, hop.dev))?;
         }
         Ok(())
     }
