@@ -83,8 +83,8 @@ impl<'t> NexthopSelector<'t> {
 }
 
 /// Which buckets of resilient groups.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct BucketSelector<'t> {
+#[derive(Debug, Default)]
+pub(crate) struct BucketSelector<'t> {
     /// Only those of this group.
     pub group: Option<Spanned<u32>>,
     /// Only this one of the group.
@@ -336,7 +336,6 @@ pub(crate) fn selector<'t>(words: &mut Words<'_, 't>, what: &str) -> Result<Next
 /// Reads which buckets are meant, behind `ip nexthop bucket`.
 pub(crate) fn bucket<'t>(words: &mut Words<'_, 't>) -> Result<BucketSelector<'t>, Error> {
     const VERBS: &[Keyword<bool>] = &[short("list", false), short("show", false), short("lst", false), short("get", true)];
-    const KEYS: &[&str] = &["id", "nhid", "dev"];
     let get = match words.next() {
         None => return Ok(BucketSelector::default()),
         Some(verb) => keyword::find(VERBS, verb.text).ok_or_else(|| unknown(verb, "command", keyword::words(VERBS)))?.key,
@@ -353,11 +352,8 @@ pub(crate) fn bucket<'t>(words: &mut Words<'_, 't>) -> Result<BucketSelector<'t>
             "dev" if !get => once(&mut selector.device, words.value("a device")?, word)?,
             "vrf" | "master" if !get => return Err(Error::not_implemented(word.span, format!("\"{}\" of buckets to show", word.text))),
             _ => {
-                return Err(unknown(
-                    word,
-                    "keyword",
-                    if get { &["id", "index"] } else { KEYS }.iter().map(|key| (*key).to_owned()).collect(),
-                ));
+                let accepted: &[&str] = if get { &["id", "index"] } else { &["id", "nhid", "dev"] };
+                return Err(unknown(word, "keyword", accepted.iter().map(|key| (*key).to_owned()).collect()));
             }
         }
     }
