@@ -39,7 +39,6 @@ pub use command::Command;
 pub use device_type::{DeviceType, Vlan};
 pub use encap::{Encap, Seg6, Seg6Local};
 pub use error::{Diagnostic, Error, Errors, Fault};
-
 pub use link::{LinkChanges, LinkCommand, Master};
 pub use mark::{MarkCommand, MarkOperation};
 pub use neigh::{NeighbourCommand, NeighbourOperation};

@@ -7,7 +7,6 @@ use std::collections::HashSet;
 
 use plane::Tables;
 use route::{Editor, Hop, NexthopDoes, NexthopObject, Resilient, ResilientSpec};
-
 use srv6::Attributes;
 
 use super::decode::encap::Encap;

@@ -24,7 +24,7 @@ use super::owned::{Making, Owned};
 use super::snapshot::{Dirty, RouteList, Routes, Snapshot};
 use super::translate::{MAX_IFINDEX, Resolved, concerns, kernel, resolve};
 use super::{Reason, Unsupported};
-use crate::apply::placed_of_objects;
+use crate::apply::{Placed, placed_of_objects};
 
 /// The table that leaves everything to the kernel: rules that noref does not have send there. The kernel has no table 0.
 const KERNEL_TABLE: TableId = TableId(0);
@@ -119,7 +119,7 @@ impl Mirror {
     }
 
     /// Every SID: where its route stands, and its number.
-    pub fn sids(&self) -> impl Iterator<Item = (TableId, Prefix<Ipv6Addr>, SidId)> {
+    pub fn sids(&self) -> impl Iterator<Item = Placed> {
         let of_objects = if self.owned_objects.has_sids() { placed_of_objects(&self.editor) } else { Vec::new() };
         self.owned6.sids().chain(of_objects)
     }
