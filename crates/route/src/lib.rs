@@ -32,7 +32,9 @@ mod scope;
 mod select;
 mod settings;
 mod source;
+mod tick;
 mod trail;
+mod upkeep;
 mod vlan;
 
 pub use address::{Address, Prefix};
@@ -52,13 +54,14 @@ pub use multipath::{HashField, Multipath};
 pub use neighbour::{Neighbour, NeighbourState, Neighbours};
 pub use network::{Editor, Family, Network};
 pub use nexthops::{NexthopDoes, NexthopObject, NexthopSpec};
-pub use resilient::{Buckets, Resilient, ResilientSpec, Tick};
+pub use resilient::{Buckets, Resilient, ResilientSpec};
 pub use rib::{Effect, FastHash, Hop, Put, RouteEntry};
 pub use routes::{HopSpec, More, RouteSpec};
 pub use rule::{Action, Mark, Ports, Rule, Selector};
 pub use scope::{SCOPE_HOST, SCOPE_LINK, SCOPE_UNIVERSE};
 pub use select::{Choice, Select};
 pub use settings::Settings;
+pub use tick::Tick;
 pub use trail::Outcome;
 pub use vlan::{
     VLAN_8021AD, VLAN_8021Q, VLAN_CODE_POINTS, VLAN_MAX_ID, VLAN_MAX_TAGS, VLAN_NUMBER, VlanChange, VlanSettings, VlanTag, WayOut,

@@ -138,16 +138,6 @@ impl Editor {
         &self.network
     }
 
-    /// Says what time it is. Changes that depend on it are made as of then; it stands still in between.
-    pub fn set_time(&mut self, now: Tick) {
-        self.now = now;
-    }
-
-    /// What time it is, as far as was said.
-    pub fn time(&self) -> Tick {
-        self.now
-    }
-
     /// Makes all changes since the last commit visible to workers.
     pub fn commit(&mut self) {
         self.network.generation.step();

@@ -324,13 +324,8 @@ impl Editor {
         }
     }
 
-    /// Does what is due by now: moves buckets of resilient groups, removes routes that have expired, and commits that; nothing else may wait to be committed.
-    /// When it has something to do next.
-    pub fn keep_up(&mut self) -> Option<Tick> {
-        let due = |object: &NexthopObject| match &object.does {
-            NexthopDoes::Group(_, Some(resilient)) => resilient.due(),
-            _ => None,
-        };
+    /// Moves the buckets of resilient groups that are due by now. True when there were some.
+    pub(crate) fn buckets_move(&mut self) -> bool {
         let now = self.now;
         let all: Vec<_> = self.nexthops().filter(|(_, object)| due(object).is_some_and(|due| due <= now)).map(|(id, _)| id).collect();
         for id in &all {
@@ -340,16 +335,12 @@ impl Editor {
             }
             self.nexthop_set(*id, Some(object));
         }
-        let expired = |expires: Option<Tick>| expires.is_some_and(|expires| expires <= now);
-        let expire = self.rib6.effects().any(|effect| expired(effect.expires));
-        if expire {
-            self.rib6.flush(|route| expired(route.effect.expires));
-        }
-        if expire || !all.is_empty() {
-            self.commit();
-        }
-        let moves = self.nexthops().filter_map(|(_, object)| due(object)).min();
-        moves.into_iter().chain(self.rib6.effects().filter_map(|effect| effect.expires)).min()
+        !all.is_empty()
+    }
+
+    /// When [`Editor::buckets_move`] has something to do next.
+    pub(crate) fn buckets_due(&self) -> Option<Tick> {
+        self.nexthops().filter_map(|(_, object)| due(object)).min()
     }
 
     /// A device went down or is gone: so are the nexthop objects on it that `goes` says.
@@ -378,5 +369,13 @@ impl Editor {
             return Err(ConfigError::Invalid("an IPv6 route can not use an IPv4 nexthop"));
         }
         Ok(())
+    }
+}
+
+/// When buckets of an object are to move.
+fn due(object: &NexthopObject) -> Option<Tick> {
+    match &object.does {
+        NexthopDoes::Group(_, Some(resilient)) => resilient.due(),
+        _ => None,
     }
 }
