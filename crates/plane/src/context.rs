@@ -174,10 +174,15 @@ impl<'a, 'g> Context<'a, 'g> {
 
     /// True when `addr` is an address of the router, outside of VRFs, or that of a group (Linux `inet_addr_type`).
     pub(crate) fn is_here(&self, addr: Ipv4Addr) -> bool {
+        let known = matches!(self.kind_here(addr), Some(Kind::Local | Kind::Broadcast | Kind::Multicast));
+        known || addr.is_unspecified() || addr.is_multicast() || addr.is_broadcast()
+    }
+
+    /// What the table `local` says of `addr`, outside of VRFs.
+    pub(crate) fn kind_here(&self, addr: Ipv4Addr) -> Option<Kind> {
         let flow = self.flow(addr, Ipv4Addr::UNSPECIFIED, IfIndex::LO, IfIndex::LO);
         let found = self.tables.network.v4.lookup_table(self.guard, TableId::LOCAL, &flow, RouteRefs::Noref);
-        let known = found.is_some_and(|answer| matches!(answer.dst.kind, Kind::Local | Kind::Broadcast | Kind::Multicast));
-        known || addr.is_unspecified() || addr.is_multicast() || addr.is_broadcast()
+        found.map(|answer| answer.dst.kind)
     }
 
     /// True when `addr` is the subnet-router anycast address of one of the router's subnets.

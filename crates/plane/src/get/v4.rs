@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use port::{Buf, Time};
-use route::{Answer, DropReason, Flow, IfIndex, Kind, RouteRefs, TableId, Upper};
+use route::{Answer, DropReason, Flow, IfIndex, Kind, Upper};
 use srv6::Lookup4;
 use wire::{ipv4, proto};
 
@@ -54,7 +54,7 @@ impl<'g> Asked<'_, 'g> {
             if src.is_multicast() || src.is_broadcast() {
                 return Err(Refusal::Invalid);
             }
-            if with_src.is_none() && !self.is_local4(src) {
+            if with_src.is_none() && self.cx.kind_here(src) != Some(Kind::Local) {
                 return Err(Refusal::NetUnreachable);
             }
             if group && oif.is_none() {
@@ -165,12 +165,6 @@ impl<'g> Asked<'_, 'g> {
         let hash = self.cx.hash(&packet);
         let reply = Reply::by(answer, place, hash).ok_or(Refusal::Invalid)?;
         Ok(Reply { redirect, ..reply })
-    }
-
-    fn is_local4(&self, addr: Ipv4Addr) -> bool {
-        let flow = self.cx.own_flow(addr, Ipv4Addr::UNSPECIFIED, IfIndex::LO);
-        let found = self.cx.tables.network.v4.lookup_table(self.cx.guard, TableId::LOCAL, &flow, RouteRefs::Noref);
-        found.is_some_and(|answer| answer.dst.kind == Kind::Local)
     }
 }
 
