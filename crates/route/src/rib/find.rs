@@ -2,22 +2,18 @@
 
 use std::sync::Arc;
 
+use super::Rib;
 use super::commit::best;
-use super::{Rib, RibTable};
 use crate::{Address, Dst, DstRef, Editor, Family, Flow, Hop, IfIndex, Neighbour, Prefix, RouteEntry, TableId};
 
 impl<A: Address> Rib<A> {
     /// The routes of the prefix at which a lookup of this flow ends, and which of them it takes; with `by`, of the routes by that device.
     fn find(&self, table: TableId, flow: &Flow<A>, by: Option<IfIndex>) -> Option<(Prefix<A>, &[RouteEntry], usize)> {
-        let RibTable { routes, lengths, .. } = self.tables.get(&table)?;
-        let lengths = (0..=A::BITS).rev().filter(|len| lengths[usize::from(*len)] > 0);
-        lengths.filter_map(|len| Prefix::new(flow.dst, len)).find_map(|prefix| {
-            let entries = routes.get(&prefix)?.entries.as_slice();
+        self.longest_with(table, flow.dst, |entries| {
             // See `choices`: where some of a prefix's IPv6 routes are for certain sources, the others are not looked at.
             let certain = A::BITS == 128 && entries.iter().any(|entry| entry.select.from.is_some());
             let takes = |entry: &RouteEntry| entry.select.takes(flow) && !(certain && entry.select.from.is_none());
-            let at = entries.iter().position(|entry| takes(entry) && by.is_none_or(|by| self.leads_by(entry, by)))?;
-            Some((prefix, entries, at))
+            entries.iter().position(|entry| takes(entry) && by.is_none_or(|by| self.leads_by(entry, by)))
         })
     }
 

@@ -382,11 +382,22 @@ impl<A: Address> Rib<A> {
 
     /// The longest prefix of `table` that holds `addr` and has a route that is `good`.
     pub(crate) fn longest(&self, table: TableId, addr: A, good: impl Fn(&RouteEntry) -> bool) -> Option<(Prefix<A>, &RouteEntry)> {
-        let table = self.tables.get(&table)?;
-        (0..=A::BITS).rev().filter(|&len| table.lengths[usize::from(len)] > 0).find_map(|len| {
+        let (prefix, entries, at) = self.longest_with(table, addr, |entries| entries.iter().position(&good))?;
+        Some((prefix, entries.get(at)?))
+    }
+
+    /// The longest prefix of `table` that holds `addr` and among whose routes `pick` has a choice: all of them, and the place of that.
+    fn longest_with(
+        &self,
+        table: TableId,
+        addr: A,
+        pick: impl Fn(&[RouteEntry]) -> Option<usize>,
+    ) -> Option<(Prefix<A>, &[RouteEntry], usize)> {
+        let RibTable { routes, lengths, .. } = self.tables.get(&table)?;
+        (0..=A::BITS).rev().filter(|len| lengths[usize::from(*len)] > 0).find_map(|len| {
             let prefix = Prefix::new(addr, len)?;
-            let entry = table.routes.get(&prefix)?.entries.iter().find(|entry| good(entry))?;
-            Some((prefix, entry))
+            let entries = routes.get(&prefix)?.entries.as_slice();
+            Some((prefix, entries, pick(entries)?))
         })
     }
 
