@@ -1,11 +1,13 @@
 //! VLAN sub-interfaces (IEEE 802.1Q) and dummy devices: interfaces without a port of their own.
 
+use wire::EtherType;
+
 use crate::{ConfigError, DropReason, Editor, IfIndex, Link, LinkChange, LinkKind, Links};
 
 /// EtherType of a customer's tag (IEEE 802.1Q).
-pub const VLAN_8021Q: u16 = 0x8100;
+pub const VLAN_8021Q: u16 = EtherType::VLAN.0;
 /// EtherType of a service provider's tag, around a customer's (IEEE 802.1ad).
-pub const VLAN_8021AD: u16 = 0x88a8;
+pub const VLAN_8021AD: u16 = EtherType::QINQ.0;
 /// The highest VLAN number (IEEE 802.1Q §9.6: 4095 is reserved).
 pub const VLAN_MAX_ID: u16 = 4094;
 /// Priority code points, which stand above drop eligible bit and number in a tag's control information.
@@ -146,14 +148,16 @@ impl Links {
     }
 
     /// What stands at the lower end of the VLANs that `dev` is on: `dev` itself if it is none.
-    pub fn below(&self, mut dev: IfIndex) -> Option<&Link> {
-        for _ in 0..=VLAN_MAX_TAGS {
-            match self.get(dev)? {
-                Link { kind: LinkKind::Vlan(tag), .. } => dev = tag.parent,
-                link => return Some(link),
-            }
-        }
-        None
+    pub fn below(&self, dev: IfIndex) -> Option<&Link> {
+        self.downwards(dev).take(VLAN_MAX_TAGS + 1).find(|link| !matches!(link.kind, LinkKind::Vlan(_)))
+    }
+
+    /// A device, what it is a VLAN of, and so on.
+    fn downwards(&self, dev: IfIndex) -> impl Iterator<Item = &Link> {
+        std::iter::successors(self.get(dev), |link| match link.kind {
+            LinkKind::Vlan(tag) => self.get(tag.parent),
+            _ => None,
+        })
     }
 
     /// The VLAN sub-interfaces right on top of a device.
@@ -166,14 +170,6 @@ impl Links {
         let without_own = |vlan: &IfIndex| self.get(*vlan).is_some_and(|link| !link.own_mac);
         let above = self.vlans_on(dev).into_iter().filter(without_own).flat_map(|vlan| self.with_address_of(vlan));
         std::iter::once(dev).chain(above.collect::<Vec<_>>()).collect()
-    }
-
-    fn depth(&self, mut at: IfIndex) -> usize {
-        let mut depth = 0;
-        while let Some(LinkKind::Vlan(tag)) = self.get(at).map(|link| link.kind) {
-            (depth, at) = (depth + 1, tag.parent);
-        }
-        depth
     }
 }
 
@@ -190,7 +186,7 @@ impl Editor {
         if tag.id > VLAN_MAX_ID {
             return Err(ConfigError::Invalid("a VLAN has a number from 0 to 4094"));
         }
-        if self.links.depth(tag.parent) >= VLAN_MAX_TAGS {
+        if self.links.downwards(tag.parent).filter(|link| matches!(link.kind, LinkKind::Vlan(_))).count() >= VLAN_MAX_TAGS {
             return Err(ConfigError::Invalid("at most 4 VLANs may stand on top of each other"));
         }
         if self.links.iter().any(|link| link.kind == LinkKind::Vlan(tag)) {
