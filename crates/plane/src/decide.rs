@@ -24,10 +24,10 @@ pub(crate) fn settle<'g>(cx: &Context<'_, 'g>, packet: &mut Packet, mut verdict:
                     let fib = &cx.tables.network.v6;
                     // A trace tells rule and table of each lookup.
                     let remembers = (lookup.configured || lookup.nexthop.is_some()) && !ledger.is_tracing();
-                    let answer = match lookup.table {
-                        _ if remembers => ledger.found6.lookup(cx.guard, fib, cx.generation, lookup.table, &flow, cx.refs),
-                        Some(table) => fib.lookup_table(cx.guard, table, &flow, cx.refs),
-                        None => Some(fib.lookup(cx.guard, &flow, cx.refs)),
+                    let answer = if remembers {
+                        ledger.found6.lookup(cx.guard, fib, cx.generation, lookup.table, &flow, cx.refs)
+                    } else {
+                        fib.lookup_named(cx.guard, lookup.table, &flow, cx.refs)
                     };
                     route6(cx, packet, &lookup, answer, ledger)
                 }

@@ -85,7 +85,7 @@ impl<A: Address> Default for DstCache<A> {
 }
 
 impl<A: Address> DstCache<A> {
-    /// As [`Fib::lookup`], and [`Fib::lookup_table`] where `table` is asked alone. `generation` is that of the burst's start.
+    /// As [`Fib::lookup_named`]. `generation` is that of the burst's start.
     ///
     /// What must be asked anew each time is: references that are to be taken, destinations that mean something on a link only, packets that are bound to an
     /// interface, and whatever comes while a commit is under way. An answer that was remembered does not tell by which rule it was found.
@@ -99,10 +99,7 @@ impl<A: Address> DstCache<A> {
         flow: &Flow<A>,
         refs: RouteRefs,
     ) -> Option<Answer<'g>> {
-        let ask = || match table {
-            Some(table) => fib.lookup_table(guard, table, flow, refs),
-            None => Some(fib.lookup(guard, flow, refs)),
-        };
+        let ask = || fib.lookup_named(guard, table, flow, refs);
         if generation.is_none() || refs == RouteRefs::Counted || flow.dst.is_link_scoped() || flow.oif != IfIndex(0) || flow.bound {
             return ask();
         }

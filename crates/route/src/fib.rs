@@ -166,6 +166,14 @@ impl<A: Address> Fib<A> {
         Some(Answer { dst, number, table: id, rule: 0, by_rule: false })
     }
 
+    /// As [`Fib::lookup_table`] where a table is to be asked alone, as [`Fib::lookup`] where none is.
+    pub fn lookup_named<'g>(&self, guard: &Guard<'g>, alone: Option<TableId>, flow: &Flow<A>, refs: RouteRefs) -> Option<Answer<'g>> {
+        match alone {
+            Some(table) => self.lookup_table(guard, table, flow, refs),
+            None => Some(self.lookup(guard, flow, refs)),
+        }
+    }
+
     /// The route in `table` and its number; none when it has none or says `throw`.
     fn lookup_in<'g>(&self, guard: &Guard<'g>, table: &Table<A>, flow: &Flow<A>, refs: RouteRefs) -> Option<(u32, DstRef<'g>)> {
         self.found(guard, self.look(guard, table, flow), refs)

@@ -45,10 +45,9 @@ impl<'g> Pass<'_, '_, 'g> {
         let table = if let Scope::Table(table) = scope { Some(table) } else { None };
         let lookup = Lookup6 { nexthop, table, local: state.local, ..Lookup6::default() };
         let fib = &cx.tables.network.v6;
-        let answer = match (held.or_else(|| fib.route(cx.guard, route, RouteRefs::Noref)), table) {
-            (Some(dst), _) => Some(Answer::untraced(dst)),
-            (None, Some(table)) => fib.lookup_table(cx.guard, table, &decide::flow6(cx, &packet, &lookup), cx.refs),
-            (None, None) => Some(fib.lookup(cx.guard, &decide::flow6(cx, &packet, &lookup), cx.refs)),
+        let answer = match held.or_else(|| fib.route(cx.guard, route, RouteRefs::Noref)) {
+            Some(dst) => Some(Answer::untraced(dst)),
+            None => fib.lookup_named(cx.guard, table, &decide::flow6(cx, &packet, &lookup), cx.refs),
         };
         let verdict = decide::route6(cx, &mut packet, &lookup, answer, self.ledger);
         self.others.push(Other { place, packet, verdict });
