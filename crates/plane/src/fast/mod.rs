@@ -27,7 +27,7 @@ use crate::trace::Ledger;
 use crate::verdict::Verdict;
 use lanes::Lanes;
 use step::{Here, Pass};
-use ways::Ways;
+use ways::{EMPTY, Index, Way, Ways};
 
 /// A packet on the general way, which is to be performed in its place among the others.
 pub(crate) struct Other<'g> {
@@ -42,14 +42,15 @@ pub(crate) struct Fast {
     next: Lanes,
     /// The numbers of the routes found.
     routes: Vec<u32>,
-    ways: Ways<'static>,
+    ways: Vec<Way<'static>>,
+    index: Index,
     /// For each place, one more than the port that its packet leaves by, once it is ready to.
     out: [u16; BURST],
 }
 
 impl Default for Fast {
     fn default() -> Fast {
-        Fast { now: Lanes::default(), next: Lanes::default(), routes: Vec::new(), ways: Ways::default(), out: [0; BURST] }
+        Fast { now: Lanes::default(), next: Lanes::default(), routes: Vec::new(), ways: Vec::new(), index: EMPTY, out: [0; BURST] }
     }
 }
 
@@ -63,11 +64,11 @@ impl Fast {
         others: &mut Vec<Other<'g>>,
         ledger: &mut Ledger,
     ) {
-        let Fast { now, next, routes, ways, out } = self;
+        let Fast { now, next, routes, ways, index, out } = self;
         let (frames, runs) = arrivals.parts();
         out[..frames.len()].fill(0);
         next.clear(cx.refs);
-        let ways_met = Ways::reuse(std::mem::take(ways));
+        let ways_met = Ways::reuse(std::mem::take(ways), index);
         let mut pass =
             Pass { cx, frames, runs, first, next, ways: ways_met, out, others, here: Here::nowhere(cx), askers: 0, lookups: 0, ledger };
         pass.enter();
@@ -79,7 +80,7 @@ impl Fast {
             pass.answer4(&mut now.v4, routes);
         }
         pass.ways.count(pass.ledger);
-        *ways = Ways::reuse(pass.ways);
+        *ways = pass.ways.into_memory();
         others.sort_unstable_by_key(|other| other.place);
     }
 

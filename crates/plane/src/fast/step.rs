@@ -65,7 +65,7 @@ pub(super) struct Pass<'p, 'c, 'g> {
     /// Number of the first frame.
     pub(super) first: u64,
     pub(super) next: &'p mut Lanes,
-    pub(super) ways: Ways<'g>,
+    pub(super) ways: Ways<'p, 'g>,
     /// For each place, one more than the port that its packet leaves by.
     pub(super) out: &'p mut [u16; BURST],
     pub(super) others: &'p mut Vec<Other<'g>>,

@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::counters::PacketCount;
 use crate::seg6;
 use crate::trace::Ledger;
+use crate::worker::recycle;
 
 /// How a packet leaves.
 #[derive(Clone, Copy)]
@@ -77,17 +78,27 @@ pub(super) struct Way<'g> {
 /// Places of the index.
 const PLACES: usize = 512;
 
+/// The place of the way that was found last for routes that fall here. What it says may be of another burst: whoever follows it looks which route is there.
+pub(super) type Index = [u16; PLACES];
+
+/// As [`Index`], of no route.
+pub(super) const EMPTY: Index = [0; PLACES];
+
 /// The routes met in a burst. A route whose place in the index another has taken is worked out again.
-pub(super) struct Ways<'g> {
+pub(super) struct Ways<'p, 'g> {
     ways: Vec<Way<'g>>,
-    /// One more than the place of the way that was found last for routes that fall here.
-    index: [u16; PLACES],
+    index: &'p mut Index,
 }
 
-impl<'g> Ways<'g> {
+impl<'p, 'g> Ways<'p, 'g> {
     /// None, in the memory of those of another burst.
-    pub(super) fn reuse(ways: Ways<'_>) -> Ways<'g> {
-        Ways { ways: crate::worker::recycle(ways.ways), index: [0; PLACES] }
+    pub(super) fn reuse(ways: Vec<Way<'_>>, index: &'p mut Index) -> Ways<'p, 'g> {
+        Ways { ways: recycle(ways), index }
+    }
+
+    /// The memory, to be used again.
+    pub(super) fn into_memory(self) -> Vec<Way<'static>> {
+        recycle(self.ways)
     }
 
     /// What the route of this number does, to be asked for with the key of a packet.
@@ -95,7 +106,7 @@ impl<'g> Ways<'g> {
     pub(super) fn of<A: Address>(&mut self, cx: &Context<'_, 'g>, fib: &Fib<A>, number: u32) -> &mut Way<'g> {
         let route = u64::from(number) << 8 | u64::from(A::BITS);
         let at = (number as usize).wrapping_mul(2) + usize::from(A::BITS == 32);
-        let found = usize::from(self.index[at % PLACES]).wrapping_sub(1);
+        let found = usize::from(self.index[at % PLACES]);
         if self.ways.get(found).is_none_or(|way| way.route != route) {
             return self.meet(cx, fib, number, route, at % PLACES);
         }
@@ -108,7 +119,7 @@ impl<'g> Ways<'g> {
         let (does, dev) = work_out(cx, fib, number);
         let at = self.ways.len();
         self.ways.push(Way { route, does, dev, count: PacketCount::default() });
-        self.index[place] = at as u16 + 1;
+        self.index[place] = at as u16;
         &mut self.ways[at]
     }
 
@@ -124,12 +135,6 @@ impl<'g> Ways<'g> {
                 Does::Process(..) | Does::Encap(..) | Does::Else => {}
             }
         }
-    }
-}
-
-impl Default for Ways<'_> {
-    fn default() -> Self {
-        Ways { ways: Vec::new(), index: [0; PLACES] }
     }
 }
 
