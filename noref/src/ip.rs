@@ -43,7 +43,7 @@ Examples:
 Exit status:
   0  done
   1  the lines cannot be read, or the output not be written
-  2  the router does not take them
+  2  the router does not take them, or route get finds no way
   3  no router runs at the socket, or it may not be used";
 
 /// Does what `args` say.

@@ -34,7 +34,7 @@ impl Router {
         let program = std::env::current_exe().map_err(failed)?;
         let said = File::create(&log).map_err(failed)?;
         let mut command = Command::new(program);
-        // A group of its own: Ctrl-C at the terminal is for the demo, which then ends it.
+        // A group of its own: Ctrl-C at the terminal is for the program that made the lab, which then ends it.
         command.arg("run").args(arguments).arg("--socket").arg(&socket).process_group(0);
         if let Some(longest) = longest {
             command.args(["--seconds", &longest.as_secs().to_string()]);
