@@ -55,14 +55,14 @@ impl Group {
 
 /// Draws seg6local and rules, or live.
 pub fn draw(report: &Report) -> String {
-    match (&report.live, &report.settings) {
-        (Some(rows), _) => {
+    match &report.live {
+        Some(rows) => {
             let groups = rows.chunk_by(|a, b| (&a.way, a.destinations) == (&b.way, b.destinations)).filter_map(live).collect();
             let what = "on devices, the highest rate with at most 0.5 % lost, best run";
             plot(report, "noref bench live: packets forwarded by the kernel and by noref", what, groups)
         }
-        (None, settings) => {
-            let prefixes = settings.as_ref().map_or_else(String::new, |settings| {
+        None => {
+            let prefixes = report.settings.as_ref().map_or_else(String::new, |settings| {
                 format!(
                     "{} IPv4 and {} IPv6 prefixes, frames from memory to memory, best of {} rounds",
                     settings.prefixes_ipv4, settings.prefixes_ipv6, settings.rounds

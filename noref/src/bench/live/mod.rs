@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use self::search::{LOSS, Probe, highest};
+use self::search::{Probe, highest};
 use self::testpmd::Testpmd;
 use self::veth::Veth;
 use super::Bench;
@@ -145,7 +145,7 @@ impl LiveRow {
 
     /// True when there was a rate that passed in each run.
     pub fn is_whole(&self) -> bool {
-        self.runs.iter().all(|probe| probe.received > 0 && probe.loss() <= LOSS)
+        self.runs.iter().all(Probe::passes)
     }
 
     fn cells(&self) -> Vec<String> {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// Packets that may be lost, as a share of those offered: as the first series of kernel patches measured.
-pub const LOSS: f64 = 0.005;
+const LOSS: f64 = 0.005;
 /// Halvings of the interval that the rate lies in: from 100 % to 1 % of the highest.
 const HALVINGS: usize = 7;
 /// A source that stays below this share of what is asked of it can do no more.
@@ -38,7 +38,8 @@ impl Probe {
         self.sent.saturating_sub(self.received) as f64 / self.sent.max(1) as f64
     }
 
-    fn passes(&self) -> bool {
+    /// Whether something came out and no more than [`LOSS`] was lost.
+    pub fn passes(&self) -> bool {
         self.received > 0 && self.loss() <= LOSS
     }
 }
