@@ -7,6 +7,7 @@ use control::{Configuration, PortDevice};
 use port::Time;
 use route::Tick;
 
+use crate::args::PortName;
 use crate::failure::Failure;
 
 /// Reads the network file `net` for a router with these ports, at the time `now`.
@@ -14,8 +15,20 @@ use crate::failure::Failure;
 /// # Errors
 /// When the file can not be read or something in it is wrong.
 pub fn read(net: &Path, ports: &[PortDevice], now: Time) -> Result<Configuration, Failure> {
-    let text = read_text(net)?;
-    control::network_file_on(&text, &net.display().to_string(), ports, Tick::from_nanos(now.0)).map_err(Failure::unusable)
+    apply(&read_text(net)?, net, ports, now)
+}
+
+/// As [`read`], of a file whose text is known.
+///
+/// # Errors
+/// When something in it is wrong.
+pub fn apply(text: &str, net: &Path, ports: &[PortDevice], now: Time) -> Result<Configuration, Failure> {
+    control::network_file_on(text, &net.display().to_string(), ports, Tick::from_nanos(now.0)).map_err(Failure::unusable)
+}
+
+/// Ports that have no device, by their names.
+pub fn without_devices(ports: &[PortName]) -> Vec<PortDevice> {
+    ports.iter().map(|port| PortDevice { name: port.to_string(), hardware: None }).collect()
 }
 
 /// The text of the network file `net`.

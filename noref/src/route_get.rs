@@ -1,11 +1,10 @@
 //! `noref route get`: the way that a packet would take, of a network file or of a running router.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use control::{PortDevice, show};
-use route::Tick;
+use control::show;
+use port::Time;
 
 use crate::args::{PortName, ordered};
 use crate::failure::Failure;
@@ -80,14 +79,11 @@ pub fn run(args: &RouteArgs) -> Result<(), Failure> {
         true => control::ports_of(&text).iter().filter_map(|port| port.parse().ok()).collect(),
         false => args.port.clone(),
     };
-    let ports: Vec<_> = ordered(ports.iter()).iter().map(|port| PortDevice { name: port.to_string(), hardware: None }).collect();
-    let configuration = control::network_file_on(&text, &net.display().to_string(), &ports, Tick::default()).map_err(Failure::unusable)?;
+    let configuration = network::apply(&text, net, &network::without_devices(&ordered(ports.iter())), Time::ZERO)?;
     let refused = |errors: control::Errors| if errors.parsed { Failure::unusable(errors) } else { Failure::incomplete(errors) };
     let Some(listing) = show::listing(&line, "ip", &configuration).map_err(refused)? else { return Ok(()) };
     let mut stdout = Stdout::new();
-    let mut answer = Vec::new();
-    listing.print(&configuration, &mut answer).map_err(Failure::incomplete)?;
-    stdout.print(|output| output.write_all(&answer))?;
+    stdout.print(|output| listing.print(&configuration, output))?;
     stdout.flush()?;
     listing.refusal().map_or(Ok(()), |why| Err(Failure::no_answer(why)))
 }

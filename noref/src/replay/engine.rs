@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use control::{Configuration, Diagnostic, PortDevice};
+use control::{Configuration, Diagnostic};
 use plane::{Sent, Step, Worker};
 use port::{Received, Time};
 use route::{IfIndex, Tick};
@@ -41,8 +41,7 @@ impl Engine {
     /// # Errors
     /// When the file can not be read or something in it is wrong.
     pub fn new(net: &Path, ports: &[PortName], begin: Time, refs: Refs, tracing: bool) -> Result<Engine, Failure> {
-        let devices: Vec<_> = ports.iter().map(|port| PortDevice { name: port.to_string(), hardware: None }).collect();
-        let mut configuration = network::read(net, &devices, begin)?;
+        let mut configuration = network::read(net, &network::without_devices(ports), begin)?;
         let due = configuration.editor.keep_up();
 
         let known = configuration.editor.links();
