@@ -17,6 +17,16 @@ pub fn signal(process: u32, name: &str) {
     kill(Pid::from_raw(process as i32), signal).unwrap_or_else(|error| panic!("kill -{name} {process}: {error}"));
 }
 
+/// Memory that a process has now, in bytes.
+///
+/// # Panics
+/// When there is no such process.
+pub fn memory(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number of KiB") * 1024
+}
+
 /// Waits for a program's end; none when it goes on for longer than this.
 ///
 /// # Panics

@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use full_table::Prefixes;
 use readers::{Readers, Shared};
+use testkit::program;
 use testkit::rng::Rng;
 
 /// Changes between two comparisons.
@@ -21,7 +22,7 @@ const ROUND: usize = 1000;
 /// Retired values that may wait, whatever the readers do.
 const PENDING: usize = 20_000;
 /// What the process may grow by while the tables change and keep their size, bytes.
-const GROWTH: usize = 64 << 20;
+const GROWTH: u64 = 64 << 20;
 
 fn is_whole() -> bool {
     testkit::is_long() || !cfg!(debug_assertions)
@@ -86,8 +87,6 @@ impl Drop for Pause<'_> {
 }
 
 /// Bytes of memory that the process has.
-fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok()).unwrap_or_default() * 1024
+fn resident() -> u64 {
+    program::memory(std::process::id())
 }

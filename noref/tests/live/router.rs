@@ -109,9 +109,7 @@ impl Router {
 
     /// Memory that it has now, in bytes.
     pub fn memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
-        line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number of KiB") * 1024
+        program::memory(self.child.id())
     }
 
     /// Kills it, so that it can do nothing any more, and waits until it is gone.
